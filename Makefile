@@ -1,0 +1,50 @@
+# Everything a user or a developer does, by name. `make help` lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup quickstart test lint format clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# The first interpreter that runs and is new enough. Override with PYTHON=/path/to/python.
+PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do \
+	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$candidate && break; done)
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' \
+	| while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+setup: $(INSTALLED) ## Create the environment in .venv (other targets do it by themselves)
+
+# Done once, and again only when the package metadata or the pinned versions change. The
+# environment is made without pip and filled from outside, because some systems ship venv
+# without the means to put pip into it.
+$(INSTALLED): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Expected Python 3.11 or newer; found none. Install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
+	@echo "Installing into $(VENV) with $(PYTHON) (once; a few minutes)"
+	@$(PYTHON) -m venv --clear --without-pip $(VENV)
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+quickstart: $(INSTALLED) ## Build a LieTransformer-SE(2), measure its invariance, train it for a minute
+	@$(BIN)/lietransformer quickstart
+
+test: $(INSTALLED) ## Run the test suite
+	@$(BIN)/python -m pytest --numprocesses auto
+
+lint: $(INSTALLED) ## Check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(INSTALLED) ## Rewrite the code in the project's style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean: ## Remove the environment and all caches
+	@rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

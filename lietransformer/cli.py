@@ -1,0 +1,95 @@
+"""The command `lietransformer`: one subcommand per job."""
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from lietransformer import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; the exit code is 0 if it did what was asked."""
+    options = _parser().parse_args(arguments)
+    return int(options.run(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lietransformer",
+        description="Reproduction of LieTransformer: Equivariant Self-Attention for Lie Groups.",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    models = commands.add_parser("models", help="list the paper's models and their sizes")
+    models.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    models.set_defaults(run=_models)
+
+    quickstart = commands.add_parser(
+        "quickstart", help="build a LieTransformer-SE(2), measure its invariance, train it"
+    )
+    quickstart.add_argument(
+        "--seconds", type=float, default=60.0, help="how long to train (default: %(default)s)"
+    )
+    quickstart.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    quickstart.set_defaults(run=_quickstart)
+    return parser
+
+
+# Subcommands import what they need when they run, so that `--help` answers at once.
+
+
+def _models(options: argparse.Namespace) -> int:
+    from lietransformer.models import presets
+    from lietransformer.reference import parameter_counts
+
+    published = parameter_counts()
+    rows: list[dict[str, str | int | None]] = []
+    for preset in presets():
+        count = published.get((preset.task, preset.model))
+        rows.append(
+            {
+                "task": preset.task,
+                "model": preset.model,
+                "group": preset.group,
+                "size": preset.size,
+                "parameters": preset.parameters(),
+                "paper": count.paper if count else None,
+                "exact": count.exact if count else None,
+            }
+        )
+    if options.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print(_table(rows))
+    return 0
+
+
+def _quickstart(options: argparse.Namespace) -> int:
+    from lietransformer.quickstart import run
+
+    return 0 if run(seconds=options.seconds, seed=options.seed) else 1
+
+
+def _table(rows: Sequence[dict[str, str | int | None]]) -> str:
+    """Rows as aligned text: numbers to the right, a dash where there is nothing."""
+    columns = list(rows[0])
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [
+        max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)
+    ]
+    is_number = [any(isinstance(row[column], int) for row in rows) for column in columns]
+    lines = []
+    for line in [columns, *cells]:
+        aligned = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, is_number, strict=True)
+        )
+        lines.append("  ".join(aligned).rstrip())
+    return "\n".join(lines)
+
+
+def _cell(value: str | int | None) -> str:
+    if value is None or value == "":
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else value

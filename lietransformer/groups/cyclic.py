@@ -1,0 +1,95 @@
+"""Cₙ, the rotations of a regular n-gon, and T(2) ⋊ Cₙ."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lietransformer.groups.base import Group
+from lietransformer.groups.se2 import PlanarMotion
+from lietransformer.groups.so2 import rotation_angle, rotation_matrix
+
+
+def snapped_angle(matrix: Float[Tensor, "*shape 2 2"], order: int) -> Float[Tensor, "*shape"]:
+    """The angle of an element of C_order, exactly a multiple of 2π/order in (−π, π].
+
+    Products of elements drift off the group by rounding; the coordinates must not.
+    """
+    steps = torch.round(rotation_angle(matrix) * (order / (2 * math.pi)))
+    steps = torch.where(2 * steps > order, steps - order, steps)
+    steps = torch.where(2 * steps <= -order, steps + order, steps)
+    return steps * (2 * math.pi / order)
+
+
+class FinitePlanarGroup(Group):
+    """A finite group of rotations and reflections about the origin of the plane.
+
+    Its action has no continuous choice of origins for the orbits, and needs none: a point
+    is lifted to the whole group, g ↦ (g, g⁻¹x), and the invariant g⁻¹x serves as the orbit
+    invariant. Lifts are exact, and so is the invariance of a model.
+    """
+
+    space_dimension = 2
+    matrix_size = 2
+    orbit_dimension = 2
+
+    def inverse(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape m m"]:
+        return g.mT
+
+    def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
+        return self.identity(*points.shape[:-1], dtype=points.dtype, device=points.device)
+
+    def origin(
+        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
+    ) -> Float[Tensor, "*shape n"]:
+        return self.act(self.inverse(g), points)
+
+    def orbit_invariants(
+        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
+    ) -> Float[Tensor, "*shape orbit"]:
+        return self.origin(g, points)
+
+    def sample(
+        self,
+        *shape: int,
+        generator: torch.Generator,
+        dtype: torch.dtype,
+        device: torch.device | str = "cpu",
+        scale: float = 1.0,
+    ) -> Float[Tensor, "*shape m m"]:
+        return self.sample_stabiliser(*shape, generator=generator, dtype=dtype, device=device)
+
+
+class Cyclic(FinitePlanarGroup):
+    """Cₙ ≤ SO(2): ν[log(R)] = θ, a multiple of 2π/n."""
+
+    algebra_dimension = 1
+    canonical_dimension = 1
+
+    def __init__(self, order: int) -> None:
+        self.name = f"C{order}"
+        self.order = self.stabiliser_order = order
+
+    def exp(self, coordinates: Float[Tensor, "*shape algebra"]) -> Float[Tensor, "*shape m m"]:
+        return rotation_matrix(coordinates[..., 0])
+
+    def log_coordinates(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape algebra"]:
+        return snapped_angle(g, self.order)[..., None]
+
+    def stabiliser_elements(
+        self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
+    ) -> Float[Tensor, "order m m"]:
+        return cyclic_rotations(self.order).to(device, dtype)
+
+
+def cyclic_rotations(order: int) -> Float[Tensor, "order 2 2"]:
+    """The rotations by multiples of 2π/order, in float64."""
+    return rotation_matrix(torch.arange(order, dtype=torch.float64) * (2 * math.pi / order))
+
+
+class TranslationCyclic(PlanarMotion):
+    """T(2) ⋊ Cₙ ≤ SE(2): translations and rotations by multiples of 2π/n; the lift is exact."""
+
+    def __init__(self, order: int) -> None:
+        super().__init__(f"T(2)xC{order}", Cyclic(order), stabiliser_order=order)

@@ -1,0 +1,144 @@
+"""Lifting: from points of the space to elements of the group (paper, §3.1)."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lietransformer.errors import explain
+from lietransformer.groups import Group
+from lietransformer.random import require_generator, uniform_angle
+from lietransformer.types import LiftedCloud, PointCloud
+
+LiftScheme = Literal["exact", "random", "evenly_spaced", "subgroup"]
+
+
+@dataclass(frozen=True)
+class LiftConfig:
+    """How the finite sample Ĥ of the stabiliser is chosen.
+
+    Attributes:
+        scheme: "exact", every element of a finite stabiliser; "random", Haar-uniform per
+            point; "evenly_spaced", a circle's angles at equal steps plus one random offset
+            per point; "subgroup", the same steps without an offset, so Ĥ = Cₖ for all
+            points and nothing is random.
+        samples: |Ĥ|. With "exact" it follows from the group and is left out.
+    """
+
+    scheme: LiftScheme = "exact"
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.scheme not in get_args(LiftScheme):
+            raise ValueError(
+                explain(
+                    expected=f"a lift scheme among {', '.join(get_args(LiftScheme))}",
+                    found=repr(self.scheme),
+                    remedy="choose one of them",
+                )
+            )
+        if self.scheme != "exact" and (self.samples is None or self.samples < 1):
+            raise ValueError(
+                explain(
+                    expected=f'a number of lift samples of at least 1 for "{self.scheme}"',
+                    found=f"samples={self.samples}",
+                    remedy="set samples, for example samples=2",
+                )
+            )
+
+    @property
+    def is_random(self) -> bool:
+        """Whether lifting draws random numbers."""
+        return self.scheme in ("random", "evenly_spaced")
+
+    def samples_for(self, group: Group) -> int:
+        """|Ĥ| for this group; an error where group and scheme do not go together."""
+        if self.scheme == "exact":
+            order = group.stabiliser_order
+            if order is None:
+                raise ValueError(
+                    explain(
+                        expected="a finite stabiliser for an exact lift",
+                        found=f"{group.name}, whose stabiliser is continuous",
+                        remedy='set scheme to "random" or "evenly_spaced", and samples',
+                    )
+                )
+            if self.samples not in (None, order):
+                raise ValueError(
+                    explain(
+                        expected=f"{order} lift samples, all of {group.name}'s stabiliser",
+                        found=f"samples={self.samples}",
+                        remedy="leave samples out of an exact lift",
+                    )
+                )
+            return order
+        if self.scheme != "random" and not group.has_circular_stabiliser:
+            raise ValueError(
+                explain(
+                    expected=f'a group with a circle as stabiliser for "{self.scheme}"',
+                    found=group.name,
+                    remedy='use SE(2) or SO(3), or the scheme "exact" or "random"',
+                )
+            )
+        assert self.samples is not None  # checked on construction
+        return self.samples
+
+
+def sample_stabiliser(
+    group: Group, config: LiftConfig, points: Tensor, generator: torch.Generator | None
+) -> Float[Tensor, "batch #n samples m m"]:
+    """Ĥ for every point; its own axis is 1 long where all points share the same Ĥ."""
+    samples = config.samples_for(group)
+    dtype, device = points.dtype, points.device
+    if config.scheme == "exact":
+        elements = group.stabiliser_elements(dtype=dtype, device=device)
+        return elements.expand(len(points), 1, *elements.shape)
+    if config.scheme == "random":
+        generator = require_generator(generator, purpose=f"random lift samples of {group.name}")
+        return group.sample_stabiliser(
+            *points.shape[:2], samples, generator=generator, dtype=dtype, device=device
+        )
+    steps = torch.arange(samples, dtype=dtype, device=device) * (2 * math.pi / samples)
+    if config.scheme == "subgroup":
+        elements = group.stabiliser_rotation(steps)
+        return elements.expand(len(points), 1, *elements.shape)
+    generator = require_generator(generator, purpose=f"the lift offsets of {group.name}")
+    offsets = uniform_angle(*points.shape[:2], 1, generator=generator, dtype=dtype, device=device)
+    return group.stabiliser_rotation(offsets + steps)
+
+
+def lift(
+    cloud: PointCloud,
+    group: Group,
+    config: LiftConfig,
+    *,
+    generator: torch.Generator | None = None,
+) -> LiftedCloud:
+    """(x_i, f_i) ↦ (g, f_i) for g ∈ s(x_i)Ĥ (Eq. 5, with Ĥ ⊂ H finite as in §3.2).
+
+    The |Ĥ| lifts of one point are neighbours in the result. Exactly equivariant where Ĥ is
+    the whole stabiliser, in distribution where it is sampled.
+    """
+    found = cloud.positions.shape[-1]
+    if found != group.space_dimension:
+        raise ValueError(
+            explain(
+                expected=f"points of dimension {group.space_dimension}, which {group.name} acts on",
+                found=f"positions of shape {tuple(cloud.positions.shape)}",
+                remedy="use the group of that dimension, or other positions",
+            )
+        )
+    cloud = cloud.cleaned()
+    stabiliser = sample_stabiliser(group, config, cloud.positions, generator)
+    samples = stabiliser.shape[2]
+    elements = group.lift(cloud.positions, stabiliser)
+    positions = cloud.positions[:, :, None].expand(-1, -1, samples, -1)
+    return LiftedCloud(
+        elements=elements.flatten(1, 2),
+        features=cloud.features.repeat_interleave(samples, dim=1),
+        orbits=group.orbit_invariants(elements, positions).flatten(1, 2),
+        mask=cloud.mask.repeat_interleave(samples, dim=1),
+    )

@@ -1,0 +1,233 @@
+"""Which elements each element attends to, and the geometry of those pairs (paper, §3.2)."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from lietransformer.errors import explain
+from lietransformer.groups import Group, PairFeatures
+from lietransformer.random import require_generator, uniform
+from lietransformer.types import LiftedCloud
+
+# Ties in distance are the rule for finite groups (a turn by +θ is as far as one by −θ). They
+# are broken by another invariant of the pair, because rounding or the order of the points
+# would break them differently for a transformed or a permuted input.
+_TIE_BREAK = 1e-4
+
+# Distances of all pairs are computed for this many pairs at a time.
+_PAIRS_AT_ONCE = 2**19
+
+
+@dataclass(frozen=True)
+class NeighbourhoodConfig:
+    """nbhd_η(g): the ball around g, and how much of it is used.
+
+    Attributes:
+        ball: keep this many nearest elements (None: all). Chooses η so that each ball has
+            the same size, as the paper does for QM9.
+        radius: keep elements at most this far away (None: any distance). η itself.
+        samples: use this many elements, uniformly drawn from the ball for every query on
+            its own (None: the whole ball).
+    """
+
+    ball: int | None = None
+    radius: float | None = None
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("ball", "samples"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(
+                    explain(
+                        expected=f"neighbourhood {name} of at least 1, or None for all",
+                        found=f"{name}={value}",
+                        remedy="use a larger number",
+                    )
+                )
+        if self.radius is not None and not self.radius > 0:
+            raise ValueError(
+                explain(
+                    expected="a neighbourhood radius above 0, or None for any distance",
+                    found=f"radius={self.radius}",
+                    remedy="use a larger number",
+                )
+            )
+
+    def ball_is_everything(self, count: int) -> bool:
+        """Whether each ball holds all of `count` elements."""
+        return self.radius is None and (self.ball is None or self.ball >= count)
+
+    def is_everything(self, count: int) -> bool:
+        """Whether all of `count` elements attend to all."""
+        return self.ball_is_everything(count) and (self.samples is None or self.samples >= count)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether choosing neighbours draws random numbers."""
+        return self.samples is not None
+
+
+@dataclass(frozen=True)
+class PairGeometry:
+    """The pairs (g, g') that attention sees, computed once and shared by all layers.
+
+    Attributes:
+        coordinates: the features of each pair, a function of g⁻¹g' and the orbit
+            invariants of g and g'.
+        mask: which pairs count: g' is real and within the neighbourhood of g. The query
+            axis is 1 long where all queries share their keys.
+        indices: the position of g' in the cloud; None where the keys of every query are
+            all elements in their order.
+    """
+
+    coordinates: Float[Tensor, "batch g key pair"]
+    mask: Bool[Tensor, "batch #g key"]
+    indices: Int[Tensor, "batch g key"] | None = None
+
+    def gather_keys(
+        self, values: Float[Tensor, "batch g *rest"]
+    ) -> Float[Tensor, "batch g key *rest"]:
+        """values of g' for each pair; only for chosen neighbourhoods."""
+        assert self.indices is not None
+        return gather(values, self.indices)
+
+
+def gather(
+    values: Float[Tensor, "batch n *rest"], indices: Int[Tensor, "batch g key"]
+) -> Float[Tensor, "batch g key *rest"]:
+    """values[b, indices[b, i, j]] as one flat look-up."""
+    batch, count = values.shape[:2]
+    offsets = count * torch.arange(batch, device=values.device)[:, None, None]
+    flat = values.flatten(0, 1).index_select(0, (indices + offsets).flatten())
+    return flat.unflatten(0, indices.shape)
+
+
+def pair_geometry(
+    lifted: LiftedCloud,
+    group: Group,
+    config: NeighbourhoodConfig,
+    *,
+    kind: PairFeatures = "log",
+    generator: torch.Generator | None = None,
+) -> PairGeometry:
+    """Choose the neighbourhood of each element and compute the features of the pairs.
+
+    Invariant: it depends on g⁻¹g' only. Subsampling is uniform, so what is averaged over
+    the neighbourhood stays equivariant in distribution. Choosing takes memory in proportion
+    to the number of elements times the size of the ball, never to all pairs at once.
+    """
+    if config.is_random:
+        generator = require_generator(generator, purpose="sampling neighbours")
+    if config.is_everything(lifted.mask.shape[1]):
+        return PairGeometry(
+            coordinates=_pair_features(
+                lifted.elements[:, :, None],
+                lifted.elements[:, None, :],
+                lifted.orbits[:, :, None],
+                lifted.orbits[:, None, :],
+                group,
+                kind,
+            ),
+            mask=lifted.mask[:, None, :],
+        )
+    indices, mask = choose_neighbours(lifted, group, config, generator=generator)
+    return PairGeometry(
+        coordinates=_pair_features(
+            lifted.elements[:, :, None],
+            gather(lifted.elements, indices),
+            lifted.orbits[:, :, None],
+            gather(lifted.orbits, indices),
+            group,
+            kind,
+        ),
+        mask=mask,
+        indices=indices,
+    )
+
+
+def _pair_features(
+    g: Tensor,
+    g_prime: Tensor,
+    orbit: Tensor,
+    orbit_prime: Tensor,
+    group: Group,
+    kind: PairFeatures,
+) -> Tensor:
+    coordinates = group.pair_coordinates(g, g_prime, kind)
+    if group.orbit_dimension == 0:
+        return coordinates
+    shape = (*coordinates.shape[:-1], group.orbit_dimension)
+    return torch.cat([coordinates, orbit.expand(shape), orbit_prime.expand(shape)], dim=-1)
+
+
+@torch.no_grad()
+def choose_neighbours(
+    lifted: LiftedCloud,
+    group: Group,
+    config: NeighbourhoodConfig,
+    *,
+    generator: torch.Generator | None = None,
+) -> tuple[Int[Tensor, "batch g key"], Bool[Tensor, "batch g key"]]:
+    """Indices of the neighbours of every element, and which of them are there at all."""
+    batch, count = lifted.mask.shape
+    rows = max(1, _PAIRS_AT_ONCE // max(1, batch * count))
+    chunks = []
+    for start in range(0, count, rows):
+        indices, mask = _ball(lifted, slice(start, start + rows), group, config)
+        if config.samples is not None:
+            drawing = require_generator(generator, purpose="sampling neighbours")
+            indices, mask = _subsample(indices, mask, config.samples, drawing)
+        chunks.append((indices, mask))
+    if not chunks:
+        nobody = torch.empty(batch, 0, 0, dtype=torch.long, device=lifted.mask.device)
+        return nobody, nobody.bool()
+    all_indices, all_masks = zip(*chunks, strict=True)
+    return torch.cat(all_indices, dim=1), torch.cat(all_masks, dim=1)
+
+
+def _ball(
+    lifted: LiftedCloud, queries: slice, group: Group, config: NeighbourhoodConfig
+) -> tuple[Tensor, Tensor]:
+    batch, count = lifted.mask.shape
+    if config.ball_is_everything(count):
+        shape = (batch, lifted.mask[:, queries].shape[1], count)
+        indices = torch.arange(count, device=lifted.mask.device).expand(shape)
+        return indices, lifted.mask[:, None, :].expand(shape)
+    ranking = _ranking(lifted, queries, group, config)
+    nearest, indices = ranking.topk(min(count, config.ball or count), dim=-1, largest=False)
+    return indices, nearest.isfinite()
+
+
+def _ranking(
+    lifted: LiftedCloud, queries: slice, group: Group, config: NeighbourhoodConfig
+) -> Tensor:
+    """Distance of every element from the chosen queries, infinite where it does not count."""
+    coordinates = group.pair_coordinates(
+        lifted.elements[:, queries, None], lifted.elements[:, None, :]
+    )
+    invariants = coordinates
+    orbit_difference = None
+    if group.orbit_dimension:
+        orbit_difference = lifted.orbits[:, queries, None] - lifted.orbits[:, None, :]
+        invariants = torch.cat([coordinates, orbit_difference], dim=-1)
+    distance = group.distance_of_coordinates(coordinates, orbit_difference)
+    excluded = ~lifted.mask[:, None, :]
+    if config.radius is not None:
+        excluded = excluded | (distance > config.radius)
+    direction = torch.arange(1, invariants.shape[-1] + 1, device=distance.device).cos()
+    ranking = distance + _TIE_BREAK * (invariants * direction).sum(-1)
+    return ranking.masked_fill(excluded, torch.inf)
+
+
+def _subsample(
+    indices: Tensor, mask: Tensor, samples: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """A uniform sample without replacement of each ball, drawn for every query on its own."""
+    lottery = uniform(
+        *mask.shape, generator=generator, dtype=torch.float32, device=mask.device
+    ).masked_fill(~mask, -1)
+    drawn, places = lottery.topk(min(samples, mask.shape[-1]), dim=-1)
+    return indices.gather(-1, places), drawn >= 0

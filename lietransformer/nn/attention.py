@@ -1,0 +1,211 @@
+"""LieSelfAttention (paper, Algorithm 1 and App. E)."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from lietransformer.errors import explain
+from lietransformer.neighbourhood import PairGeometry
+from lietransformer.nn.kernels import (
+    AdditiveCombination,
+    ConcatContent,
+    DotProductContent,
+    LinearConcatLinearContent,
+    MLPCombination,
+    MLPLocation,
+    MultiplicativeCombination,
+    PlainLocation,
+)
+
+ContentKind = Literal["dot_product", "concat", "linear_concat_linear"]
+LocationKind = Literal["plain", "mlp"]
+CombinationKind = Literal["additive", "mlp", "multiplicative"]
+NormalisationKind = Literal["softmax", "constant"]
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """The choices of App. E, freely combined.
+
+    Attributes:
+        content: k_c(f(g), f(g')).
+        location: k_l(g⁻¹g').
+        combination: α_f(g, g') from the two.
+        normalisation: the weights w_f(g, g') from α. Softmax weights add up to one, so
+            where all features are equal they return the same value whatever the geometry:
+            on points without features a model with softmax sees nothing at all.
+        kernel_width: width of the hidden layers of the location and combination MLPs.
+        query_key_width: width of W^Q f and W^K f in each head; left out, that of the values,
+            d/M, as in the paper.
+        score_width: d_s, the width of a linear-concat-linear score in each head; left out,
+            a quarter of d/M, as in the authors' release.
+    """
+
+    content: ContentKind = "dot_product"
+    location: LocationKind = "mlp"
+    combination: CombinationKind = "additive"
+    normalisation: NormalisationKind = "constant"
+    kernel_width: int = 16
+    query_key_width: int | None = None
+    score_width: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in {
+            "content": ContentKind,
+            "location": LocationKind,
+            "combination": CombinationKind,
+            "normalisation": NormalisationKind,
+        }.items():
+            if getattr(self, name) not in get_args(kind):
+                raise ValueError(
+                    explain(
+                        expected=f"attention {name} among {', '.join(get_args(kind))}",
+                        found=repr(getattr(self, name)),
+                        remedy="choose one of them",
+                    )
+                )
+        for name in ("kernel_width", "query_key_width", "score_width"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(
+                    explain(
+                        expected=f"attention {name} of at least 1",
+                        found=f"{value}",
+                        remedy="use a larger number",
+                    )
+                )
+
+    def content_width(self, head_width: int) -> int:
+        """How many numbers a content score is, for heads of that width."""
+        if self.content == "dot_product":
+            return 1
+        if self.content == "concat":
+            return 2 * (self.query_key_width or head_width)
+        return self.score_width or max(1, head_width // 4)
+
+
+class LieSelfAttention(nn.Module):
+    """f_out(g) = W^O Concat_m Σ_{g'} w^m(g, g') W^{V,m} f(g')  (Algorithm 1, App. E).
+
+    Depends on group elements through g⁻¹g' alone, hence exactly equivariant for the set of
+    elements it is given (Prop. 2). A query without a single key gets zero from its heads.
+    """
+
+    def __init__(
+        self, width: int, heads: int, pair_dimension: int, config: AttentionConfig
+    ) -> None:
+        super().__init__()
+        if heads < 1 or width < 1 or width % heads:
+            raise ValueError(
+                explain(
+                    expected="a width that the number of heads divides",
+                    found=f"width={width}, heads={heads}",
+                    remedy=_nearest_widths(width, heads),
+                )
+            )
+        head_width = width // heads
+        content_width = config.content_width(head_width)
+        if config.combination == "additive" and content_width != 1:
+            raise ValueError(
+                explain(
+                    expected="a content score that is a number, because the additive "
+                    "combination k_c + k_l must be one",
+                    found=f'content="{config.content}", a vector of {content_width} per head',
+                    remedy='use content="dot_product", or combination "mlp" or "multiplicative"',
+                )
+            )
+        self.heads = heads
+        self.normalisation = config.normalisation
+        query_key_width = config.query_key_width or head_width
+        self.query = nn.Linear(width, heads * query_key_width)
+        self.key = nn.Linear(width, heads * query_key_width)
+        self.value = nn.Linear(width, width)
+        self.output = nn.Linear(width, width)
+        self.content = _content(config, heads, query_key_width, content_width)
+        location_width = _location_width(config, content_width, pair_dimension)
+        self.location = _location(config, heads, pair_dimension, location_width)
+        self.combination = _combination(config, heads, content_width, location_width)
+
+    def forward(
+        self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
+    ) -> Float[Tensor, "batch g width"]:
+        query, key = self._split(self.query(features)), self._split(self.key(features))
+        scores = self.combination(
+            self.content(query, key, geometry), self.location(geometry.coordinates), geometry
+        )
+        normalise = masked_softmax if self.normalisation == "softmax" else masked_average
+        weights = normalise(scores, geometry.mask)
+        value = self.value(features)
+        if geometry.indices is None:
+            pooled = weights @ self._split(value)
+        else:
+            values = geometry.gather_keys(value.unflatten(-1, (self.heads, -1)))
+            pooled = torch.einsum("hbqk,bqkhc->hbqc", weights, values)
+        return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
+
+    def _split(self, x: Tensor) -> Tensor:
+        """From (batch, g, width) to (heads, batch, g, width / heads)."""
+        return x.unflatten(-1, (self.heads, -1)).permute(2, 0, 1, 3)
+
+
+def masked_softmax(
+    scores: Float[Tensor, "heads batch g key"], mask: Bool[Tensor, "batch #g key"]
+) -> Float[Tensor, "heads batch g key"]:
+    """softmax over the keys that count; zero, not NaN, where none does."""
+    # The most negative number rather than −∞, which makes NaN of a row without keys.
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0)
+
+
+def masked_average(
+    scores: Float[Tensor, "heads batch g key"], mask: Bool[Tensor, "batch #g key"]
+) -> Float[Tensor, "heads batch g key"]:
+    """α / |G_f|, the number of keys that count ("constant" normalisation)."""
+    return scores.masked_fill(~mask, 0) / mask.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
+def _nearest_widths(width: int, heads: int) -> str:
+    if heads < 1 or width < 1:
+        return "use at least one head and a positive width"
+    below = width // heads * heads
+    nearest = f"{below} or {below + heads}" if below else f"{heads}"
+    return f"use a width of {nearest} for {heads} heads"
+
+
+def _content(
+    config: AttentionConfig, heads: int, query_key_width: int, content_width: int
+) -> nn.Module:
+    if config.content == "dot_product":
+        return DotProductContent()
+    if config.content == "concat":
+        return ConcatContent()
+    return LinearConcatLinearContent(heads, query_key_width, content_width)
+
+
+def _location_width(config: AttentionConfig, content_width: int, pair_dimension: int) -> int:
+    """The width of the location score that the combination takes."""
+    if config.location == "plain":
+        takes_a_number = config.combination != "mlp" and content_width == 1
+        return 1 if takes_a_number else pair_dimension
+    return content_width if config.combination == "multiplicative" else 1
+
+
+def _location(
+    config: AttentionConfig, heads: int, pair_dimension: int, out_width: int
+) -> nn.Module:
+    if config.location == "plain":
+        return PlainLocation(heads, pair_dimension, out_width)
+    return MLPLocation(heads, pair_dimension, config.kernel_width, out_width)
+
+
+def _combination(
+    config: AttentionConfig, heads: int, content_width: int, location_width: int
+) -> nn.Module:
+    if config.combination == "additive":
+        return AdditiveCombination()
+    if config.combination == "multiplicative":
+        return MultiplicativeCombination(heads, content_width, location_width)
+    return MLPCombination(heads, content_width, location_width, config.kernel_width)

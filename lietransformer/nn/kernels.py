@@ -1,0 +1,212 @@
+"""The choices of App. E: content scores, location scores, and their combination.
+
+Tensors of pairs have the axes (head, batch, query, key), and a last one where the score is
+a vector. Both vector-valued content scores are a term of the query plus a term of the key,
+and are kept as such (`PairwiseSum`) until a linear map has made them narrow: the only
+tensor of pairs that gets as wide as the features is that of a product with MLP location,
+which is defined by one.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lietransformer.neighbourhood import PairGeometry
+from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_matmul
+
+# The paper says three layers for the location MLP; the authors' release has as many in both.
+MLP_LAYERS = 3
+
+
+@dataclass(frozen=True)
+class PairwiseSum:
+    """A vector per pair and head: query[i] + key[j]."""
+
+    query: Float[Tensor, "heads batch g width"]
+    key: Float[Tensor, "heads batch g width"]
+
+    def map(self, weight: Float[Tensor, "heads width out"]) -> "PairwiseSum":
+        """A linear map of the sum, taken term by term: one product per point, none per pair."""
+        return PairwiseSum(_map_points(self.query, weight), _map_points(self.key, weight))
+
+    def expand(self, geometry: PairGeometry) -> Float[Tensor, "heads batch g key width"]:
+        """The sum itself, for every pair."""
+        if geometry.indices is None:
+            return self.query[:, :, :, None] + self.key[:, :, None, :]
+        keys = geometry.gather_keys(self.key.permute(1, 2, 0, 3)).permute(3, 0, 1, 2, 4)
+        return self.query[:, :, :, None] + keys
+
+
+def _map_points(x: Tensor, weight: Tensor) -> Tensor:
+    return per_head_matmul(x.flatten(1, 2), weight).unflatten(1, x.shape[1:3])
+
+
+def _map_pairs(module: nn.Module, x: Tensor) -> Tensor:
+    return module(x.flatten(1, 3)).unflatten(1, x.shape[1:4])
+
+
+# A content score is a number per pair and head, or a vector of this form.
+ContentScore = Tensor | PairwiseSum
+
+
+class DotProductContent(nn.Module):
+    """k_c = (W^Q f(g))ᵀ W^K f(g') / √(d/M), a number."""
+
+    def forward(
+        self,
+        query: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch g c"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "heads batch g key"]:
+        query = query / math.sqrt(query.shape[-1])
+        if geometry.indices is None:
+            return query @ key.mT
+        keys = geometry.gather_keys(key.permute(1, 2, 0, 3))
+        return torch.einsum("hbqc,bqkhc->hbqk", query, keys)
+
+
+class ConcatContent(nn.Module):
+    """k_c = Concat[W^Q f(g), W^K f(g')] ∈ R^{2d/M}, written as [q, 0] + [0, k]."""
+
+    def forward(
+        self,
+        query: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch g c"],
+        geometry: PairGeometry,
+    ) -> PairwiseSum:
+        width = query.shape[-1]
+        return PairwiseSum(F.pad(query, (0, width)), F.pad(key, (width, 0)))
+
+
+class LinearConcatLinearContent(nn.Module):
+    """k_c = W·Concat[W^Q f(g), W^K f(g')] ∈ R^{d_s}, written as W₁q + W₂k."""
+
+    def __init__(self, heads: int, query_key_width: int, score_width: int) -> None:
+        super().__init__()
+        self.mix = PerHeadLinear(heads, 2 * query_key_width, score_width)
+
+    def forward(
+        self,
+        query: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch g c"],
+        geometry: PairGeometry,
+    ) -> PairwiseSum:
+        of_query, of_key = self.mix.weight.chunk(2, dim=1)
+        assert self.mix.bias is not None
+        biased_query = _map_points(query, of_query) + self.mix.bias[:, None]
+        return PairwiseSum(biased_query, _map_points(key, of_key))
+
+
+class PlainLocation(nn.Module):
+    """k_l = ν[log(g⁻¹g')], the same for all heads.
+
+    Where the combination takes a number, the coordinates are first made one by a linear map
+    without bias, each head its own.
+    """
+
+    def __init__(self, heads: int, pair_dimension: int, out_width: int) -> None:
+        super().__init__()
+        self.readout = (
+            None
+            if out_width == pair_dimension
+            else PerHeadLinear(heads, pair_dimension, out_width, bias=False)
+        )
+
+    def forward(
+        self, coordinates: Float[Tensor, "batch g key pair"]
+    ) -> Float[Tensor, "#heads batch g key width"]:
+        if self.readout is None:
+            return coordinates[None]
+        return _map_pairs(self.readout, coordinates[None])
+
+
+class MLPLocation(nn.Module):
+    """k_l = MLP(ν[log(g⁻¹g')]), each head with its own weights."""
+
+    def __init__(self, heads: int, pair_dimension: int, kernel_width: int, out_width: int) -> None:
+        super().__init__()
+        hidden = [kernel_width] * (MLP_LAYERS - 1)
+        self.mlp = PerHeadMLP(heads, [pair_dimension, *hidden, out_width])
+
+    def forward(
+        self, coordinates: Float[Tensor, "batch g key pair"]
+    ) -> Float[Tensor, "heads batch g key width"]:
+        return _map_pairs(self.mlp, coordinates[None])
+
+
+class AdditiveCombination(nn.Module):
+    """α = k_c + k_l, for scores that are numbers."""
+
+    def forward(
+        self,
+        content: ContentScore,
+        location: Float[Tensor, "#heads batch g key 1"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "heads batch g key"]:
+        if isinstance(content, PairwiseSum):
+            content = content.expand(geometry)[..., 0]
+        return content + location[..., 0]
+
+
+class MultiplicativeCombination(nn.Module):
+    """α = k_c·k_l, the product of numbers or the inner product of vectors.
+
+    Vectors of different width meet through a linear map without bias of the content, each
+    head its own.
+    """
+
+    def __init__(self, heads: int, content_width: int, location_width: int) -> None:
+        super().__init__()
+        self.match = (
+            None
+            if content_width == location_width
+            else PerHeadLinear(heads, content_width, location_width, bias=False)
+        )
+
+    def forward(
+        self,
+        content: ContentScore,
+        location: Float[Tensor, "#heads batch g key width"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "heads batch g key"]:
+        if not isinstance(content, PairwiseSum):
+            return content * location[..., 0]
+        if self.match is not None:
+            content = content.map(self.match.weight)
+        return (content.expand(geometry) * location).sum(-1)
+
+
+class MLPCombination(nn.Module):
+    """α = MLP[Concat[k_c, k_l]], each head with its own weights.
+
+    The first layer is linear in the concatenation, so it is computed as the sum of a map of
+    the content and a map of the location, without concatenating.
+    """
+
+    def __init__(
+        self, heads: int, content_width: int, location_width: int, kernel_width: int
+    ) -> None:
+        super().__init__()
+        self.widths = [content_width, location_width]
+        self.first = PerHeadLinear(heads, sum(self.widths), kernel_width)
+        self.rest = PerHeadMLP(heads, [kernel_width] * (MLP_LAYERS - 1) + [1])
+
+    def forward(
+        self,
+        content: ContentScore,
+        location: Float[Tensor, "#heads batch g key width"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "heads batch g key"]:
+        of_content, of_location = self.first.weight.split(self.widths, dim=1)
+        assert self.first.bias is not None
+        hidden = per_head_matmul(location.flatten(1, 3), of_location) + self.first.bias
+        hidden = hidden.unflatten(1, location.shape[1:4])
+        if isinstance(content, PairwiseSum):
+            hidden = hidden + content.map(of_content).expand(geometry)
+        else:
+            hidden = hidden + content[..., None] * of_content[:, None, None]
+        return _map_pairs(self.rest, F.silu(hidden))[..., 0]

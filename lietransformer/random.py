@@ -1,0 +1,49 @@
+"""Random numbers that are drawn from an explicit generator and nothing else.
+
+The numbers are drawn on the generator's device and then moved, so that a CPU generator
+gives the same stream whether the model runs on a CPU or on a GPU.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lietransformer.errors import explain
+
+
+def uniform(
+    *shape: int, generator: torch.Generator, dtype: torch.dtype, device: torch.device | str
+) -> Float[Tensor, "..."]:
+    """Numbers uniform in [0, 1)."""
+    drawn = torch.rand(*shape, generator=generator, dtype=dtype, device=generator.device)
+    return drawn.to(device)
+
+
+def uniform_angle(
+    *shape: int, generator: torch.Generator, dtype: torch.dtype, device: torch.device | str
+) -> Float[Tensor, "..."]:
+    """Angles uniform in [0, 2π)."""
+    return 2 * math.pi * uniform(*shape, generator=generator, dtype=dtype, device=device)
+
+
+def normal(
+    *shape: int, generator: torch.Generator, dtype: torch.dtype, device: torch.device | str
+) -> Float[Tensor, "..."]:
+    """Standard normal numbers."""
+    drawn = torch.randn(*shape, generator=generator, dtype=dtype, device=generator.device)
+    return drawn.to(device)
+
+
+def require_generator(generator: torch.Generator | None, *, purpose: str) -> torch.Generator:
+    """The generator, or an error that says what needs one."""
+    if generator is None:
+        raise ValueError(
+            explain(
+                expected=f"a torch.Generator for {purpose}",
+                found="generator=None",
+                remedy="pass generator=torch.Generator().manual_seed(seed)",
+            )
+        )
+    return generator

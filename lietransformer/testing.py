@@ -1,0 +1,247 @@
+"""Assertions about symmetry, for this package's own tests and for your groups and layers.
+
+Each takes any callable and measures how far it is from having the property:
+
+    assert_invariant(model, group, cloud)                    f(ux) = f(x)
+    assert_equivariant(layer, group, lifted)                 f(ux) = u·f(x)
+    assert_permutation_invariant(model, cloud)               the order of points is irrelevant
+    assert_permutation_equivariant(layer, lifted)            outputs follow their points
+    assert_padding_invariant(model, cloud)                   masked points are irrelevant
+
+A cloud is a `PointCloud`, which the group moves by its action on points, or a `LiftedCloud`,
+which it moves by multiplication from the left: with the latter the lift samples move with
+the input, and models of continuous stabilisers can be tested exactly. A callable that takes
+a `generator` gets an identically seeded one in every call.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lietransformer.groups import Group
+from lietransformer.types import LiftedCloud, PointCloud
+
+Cloud = PointCloud | LiftedCloud
+
+_TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
+
+
+def relative_error(actual: Tensor, expected: Tensor) -> float:
+    """max |actual − expected| over max |expected|, or plainly max |actual| if that is zero."""
+    if actual.shape != expected.shape:
+        raise AssertionError(
+            f"the output changed its shape from {tuple(expected.shape)} to {tuple(actual.shape)}"
+        )
+    actual, expected = actual.detach(), expected.detach()
+    if not (actual.isfinite().all() and expected.isfinite().all()):
+        return float("inf")
+    if expected.numel() == 0:
+        return 0.0
+    difference = float((actual - expected).abs().max())
+    scale = float(expected.abs().max())
+    return difference / scale if scale > 0 else difference
+
+
+def transform(group: Group, u: Tensor, cloud: Cloud) -> Any:
+    """u·cloud, for one element u per example, of shape (batch, m, m)."""
+    if isinstance(cloud, PointCloud):
+        return replace(cloud, positions=group.act(u[:, None], cloud.positions))
+    return replace(cloud, elements=group.multiply(u[:, None], cloud.elements))
+
+
+def invariance_error(
+    module: Callable[..., Tensor],
+    group: Group,
+    cloud: Cloud,
+    *,
+    transformations: int = 4,
+    scale: float = 1.0,
+    seed: int = 0,
+) -> float:
+    """The largest relative error of f(ux) = f(x) over random u, fresh for every example."""
+    return _symmetry_error(
+        module, group, cloud, lambda _, output: output, transformations, scale, seed
+    )
+
+
+def assert_invariant(
+    module: Callable[..., Tensor],
+    group: Group,
+    cloud: Cloud,
+    *,
+    tolerance: float | None = None,
+    transformations: int = 4,
+    scale: float = 1.0,
+    seed: int = 0,
+) -> None:
+    """f(ux) = f(x) for random u ∈ G.
+
+    Args:
+        module: maps a cloud to a tensor.
+        group: the group whose elements are drawn, translations with `scale`.
+        cloud: the input.
+        tolerance: largest relative error; left out, 1e-4 in float32 and 1e-10 in float64.
+        transformations: how many u are tried for every example.
+        scale: spread of the non-compact part of u.
+        seed: of the random elements and of the generators passed to the module.
+    """
+    error = invariance_error(
+        module, group, cloud, transformations=transformations, scale=scale, seed=seed
+    )
+    _require(error, tolerance, cloud, f"not invariant to {group.name}")
+
+
+def assert_equivariant(
+    module: Callable[..., Any],
+    group: Group,
+    cloud: Cloud,
+    *,
+    transform_output: Callable[[Tensor, Any], Any] | None = None,
+    tolerance: float | None = None,
+    transformations: int = 4,
+    scale: float = 1.0,
+    seed: int = 0,
+) -> None:
+    """f(ux) = u·f(x) for random u ∈ G.
+
+    Args:
+        module: maps a cloud to a cloud or a tensor.
+        group: as in `assert_invariant`; so are the arguments not named here.
+        cloud: the input.
+        transform_output: how u acts on the output. Left out, u acts on a cloud as it does
+            on the input, and on a tensor of shape (batch, points, n) by its linear part, as
+            on a field of vectors, for example forces.
+    """
+    act = transform_output or (lambda u, output: _act_on_output(group, u, output))
+    error = _symmetry_error(module, group, cloud, act, transformations, scale, seed)
+    _require(error, tolerance, cloud, f"not equivariant to {group.name}")
+
+
+def assert_permutation_invariant(
+    module: Callable[..., Tensor],
+    cloud: Cloud,
+    *,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> None:
+    """f of the same points in another order is the same."""
+    order = _permutation(cloud, seed)
+    expected = _call(module, cloud, seed)
+    actual = _call(module, cloud.take(order), seed)
+    _require(relative_error(actual, expected), tolerance, cloud, "not permutation invariant")
+
+
+def assert_permutation_equivariant(
+    module: Callable[..., Any],
+    cloud: Cloud,
+    *,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> None:
+    """Outputs per point (a cloud, or a tensor with the points in axis 1) follow their points."""
+    order = _permutation(cloud, seed)
+    output = _call(module, cloud, seed)
+    expected = output[:, order] if isinstance(output, Tensor) else output.take(order)
+    actual = _call(module, cloud.take(order), seed)
+    _require(_output_error(actual, expected), tolerance, cloud, "not permutation equivariant")
+
+
+def assert_padding_invariant(
+    module: Callable[..., Any],
+    cloud: Cloud,
+    *,
+    padding: int = 3,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> None:
+    """Masked points change nothing, whatever their values are.
+
+    Outputs per point (clouds) are compared at the original points.
+    """
+    count = cloud.mask.shape[1]
+    generator = torch.Generator().manual_seed(seed)
+    padded: dict[str, Any] = {}
+    for field in fields(cloud):
+        tensor = getattr(cloud, field.name)
+        shape = (tensor.shape[0], padding, *tensor.shape[2:])
+        if field.name == "mask":
+            extra = torch.zeros(shape, dtype=torch.bool)
+        else:
+            extra = 10 * torch.randn(shape, generator=generator, dtype=tensor.dtype)
+        padded[field.name] = torch.cat([tensor, extra.to(tensor.device)], dim=1)
+    expected = _call(module, cloud, seed)
+    actual = _call(module, replace(cloud, **padded), seed)
+    if not isinstance(actual, Tensor):
+        actual = actual.take(torch.arange(count, device=cloud.mask.device))
+    _require(_output_error(actual, expected), tolerance, cloud, "not padding invariant")
+
+
+def _symmetry_error(
+    module: Callable[..., Any],
+    group: Group,
+    cloud: Cloud,
+    act: Callable[[Tensor, Any], Any],
+    transformations: int,
+    scale: float,
+    seed: int,
+) -> float:
+    generator = torch.Generator().manual_seed(seed)
+    output = _call(module, cloud, seed)
+    reference = _reference(cloud)
+    worst = 0.0
+    for _ in range(transformations):
+        u = group.sample(
+            len(reference),
+            generator=generator,
+            dtype=reference.dtype,
+            device=reference.device,
+            scale=scale,
+        )
+        actual = _call(module, transform(group, u, cloud), seed)
+        worst = max(worst, _output_error(actual, act(u, output)))
+    return worst
+
+
+def _act_on_output(group: Group, u: Tensor, output: Any) -> Any:
+    if not isinstance(output, Tensor):
+        return transform(group, u, output)
+    # The linear part of an affine map, from its action: (u·v) − (u·0).
+    u = u[:, None]
+    return group.act(u, output) - group.act(u, torch.zeros_like(output))
+
+
+def _output_error(actual: Any, expected: Any) -> float:
+    if isinstance(actual, Tensor):
+        return relative_error(actual, expected)
+    assert is_dataclass(actual)
+    return max(
+        relative_error(getattr(actual, field.name).double(), getattr(expected, field.name).double())
+        for field in fields(actual)
+    )
+
+
+def _reference(cloud: Cloud) -> Tensor:
+    return cloud.positions if isinstance(cloud, PointCloud) else cloud.elements
+
+
+def _permutation(cloud: Cloud, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randperm(cloud.mask.shape[1], generator=generator).to(cloud.mask.device)
+
+
+def _call(module: Callable[..., Any], cloud: Cloud, seed: int) -> Any:
+    signature = module.forward if isinstance(module, torch.nn.Module) else module
+    if "generator" in inspect.signature(signature).parameters:
+        return module(cloud, generator=torch.Generator().manual_seed(seed))
+    return module(cloud)
+
+
+def _require(error: float, tolerance: float | None, cloud: Cloud, failure: str) -> None:
+    if tolerance is None:
+        tolerance = _TOLERANCE[_reference(cloud).dtype]
+    if not error <= tolerance:
+        raise AssertionError(f"{failure}: relative error {error:.2e}, tolerance {tolerance:.2e}")
