@@ -82,7 +82,7 @@ def report_invariance(model: LieTransformer, *, seed: int) -> None:
         sampled = LieTransformer(replace(CONFIG, lift=LiftConfig("evenly_spaced", samples)))
         sampled.load_state_dict(model.state_dict())
         fresh = invariance_error(sampled, sampled.group, cloud)
-        print(f"  fresh lift samples, {samples} for each point  {fresh:.1e}")
+        print(f"  fresh lift samples, {samples} for each point   {fresh:.1e}")
 
 
 def train(model: LieTransformer, *, seconds: float, seed: int) -> None:

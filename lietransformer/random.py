@@ -17,7 +17,7 @@ def uniform(
     *shape: int, generator: torch.Generator, dtype: torch.dtype, device: torch.device | str
 ) -> Float[Tensor, "..."]:
     """Numbers uniform in [0, 1)."""
-    drawn = torch.rand(*shape, generator=generator, dtype=dtype, device=generator.device)
+    drawn = torch.rand(shape, generator=generator, dtype=dtype, device=generator.device)
     return drawn.to(device)
 
 
@@ -32,7 +32,7 @@ def normal(
     *shape: int, generator: torch.Generator, dtype: torch.dtype, device: torch.device | str
 ) -> Float[Tensor, "..."]:
     """Standard normal numbers."""
-    drawn = torch.randn(*shape, generator=generator, dtype=dtype, device=generator.device)
+    drawn = torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
     return drawn.to(device)
 
 

@@ -4,7 +4,7 @@ Masks are True for real points, everywhere.
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -17,8 +17,10 @@ class _TensorFields:
     """What both clouds share: moving all their tensors at once, and selecting points."""
 
     def to(
-        self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
-    ) -> Self:
+        self: "Cloud",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> "Cloud":
         """The same cloud on another device, or its real numbers in another precision."""
         moved = {}
         for name, tensor in self._tensors().items():
@@ -26,13 +28,16 @@ class _TensorFields:
             moved[name] = tensor.to(device=device, dtype=target)
         return replace(self, **moved)  # type: ignore[type-var]
 
-    def take(self, order: Tensor) -> Self:
+    def take(self: "Cloud", order: Tensor) -> "Cloud":
         """The points (or elements) of every example in another order, or some of them."""
         taken = {name: tensor[:, order] for name, tensor in self._tensors().items()}
         return replace(self, **taken)  # type: ignore[type-var]
 
     def _tensors(self) -> dict[str, Tensor]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+Cloud = TypeVar("Cloud", bound=_TensorFields)
 
 
 @dataclass(frozen=True)

@@ -115,9 +115,9 @@ class Group(ABC):
 
     def lift(
         self,
-        points: Float[Tensor, "*shape n"],
-        stabiliser_samples: Float[Tensor, "*shape samples m m"],
-    ) -> Float[Tensor, "*shape samples m m"]:
+        points: Float[Tensor, "*#a n"],
+        stabiliser_samples: Float[Tensor, "*#a samples m m"],
+    ) -> Float[Tensor, "*b samples m m"]:
         """s(x)·h for each sample h of the stabiliser: part of the coset s(x)H (§3.1)."""
         return self.multiply(self.section(points)[..., None, :, :], stabiliser_samples)
 

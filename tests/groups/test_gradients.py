@@ -1,0 +1,149 @@
+"""First and second derivatives where they are hardest: identity, half turns, coincidence."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from lietransformer.groups import get_group
+from lietransformer.groups.series import (
+    arctangent_ratio,
+    inverse_jacobian_ratio,
+    sine_ratio,
+    sine_remainder,
+    versine_ratio,
+)
+from tests.cases import ALL_GROUPS, seeded
+from tests.groups.test_laws import ROTATION_START, coordinates_within
+
+CONTINUOUS = ["T(2)", "T(3)", "SO(2)", "SO(3)", "SE(2)", "SE(3)", "R+xSO(2)"]
+PLACES = ["identity", "tiny", "random", "near π"]
+
+
+def place(name: str, where: str) -> Tensor:
+    coordinates = coordinates_within(name, 2.5, 3, seed=1)
+    if where == "identity":
+        return torch.zeros_like(coordinates)
+    if where == "tiny":
+        return 1e-9 * coordinates
+    if where == "near π" and name in ROTATION_START:
+        rotation = coordinates[..., ROTATION_START[name] :]
+        rotation *= (math.pi - 1e-3) / rotation.norm(dim=-1, keepdim=True)
+    return coordinates
+
+
+def check_twice(function: Callable[..., Tensor], *inputs: Tensor) -> None:
+    inputs = tuple(tensor.detach().clone().requires_grad_() for tensor in inputs)
+    assert gradcheck(function, inputs, atol=1e-6)
+    assert gradgradcheck(function, inputs, atol=1e-5)
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_exp(name: str, where: str) -> None:
+    check_twice(get_group(name).exp, place(name, where))
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_log_of_matrices(name: str, where: str) -> None:
+    """As a function of the matrix entries, which finite differences push off the group."""
+    group = get_group(name)
+    check_twice(group.log_coordinates, group.exp(place(name, where)))
+
+
+@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("kind", ["log", "canonical"])
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_pairs(name: str, kind: str, where: str) -> None:
+    """Of g⁻¹g' near the places of g⁻¹g', as functions of the coordinates of g and g'."""
+    group = get_group(name)
+    base = group.sample(3, generator=seeded(5), dtype=torch.float64)
+
+    def function(a: Tensor, b: Tensor) -> Tensor:
+        g = group.multiply(base, group.exp(a))
+        g_prime = group.multiply(base, group.exp(b))
+        return group.pair_coordinates(g, g_prime, kind)  # type: ignore[arg-type]
+
+    offset = place(name, where)
+    check_twice(function, torch.zeros_like(offset), offset)
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+def test_distance_has_a_finite_gradient_between_coincident_elements(name: str) -> None:
+    group = get_group(name)
+    g = group.sample(4, generator=seeded(0), dtype=torch.float64).clone().requires_grad_()
+    distance = group.distance(g, g)
+    assert distance.detach().abs().max() < 1e-14
+    if not distance.requires_grad:
+        return  # a constant
+    (gradient,) = torch.autograd.grad(distance.sum(), g, create_graph=True)
+    assert gradient.isfinite().all()
+    if gradient.requires_grad:
+        (second,) = torch.autograd.grad(gradient.square().sum(), g, allow_unused=True)
+        assert second is None or second.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+def test_lift_and_orbits_have_finite_derivatives_everywhere(name: str) -> None:
+    group = get_group(name)
+    points = torch.zeros(3, group.space_dimension, dtype=torch.float64)
+    points[1:] = torch.randn(2, group.space_dimension, generator=seeded(0), dtype=torch.float64)
+    points.requires_grad_()
+    g = group.section(points)
+    value = g.square().sum() + g.sum() + group.orbit_invariants(g, points).sum()
+    gradient = torch.zeros_like(points)
+    if value.requires_grad:
+        (gradient,) = torch.autograd.grad(value, points, create_graph=True)
+    assert value.isfinite()
+    assert gradient.isfinite().all()
+    if gradient.requires_grad:
+        (second,) = torch.autograd.grad(gradient.square().sum(), points, allow_unused=True)
+        assert second is None or second.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["SO(2)", "SO(3)", "R+xSO(2)"])
+def test_section_gradients(name: str) -> None:
+    group = get_group(name)
+    points = torch.randn(4, group.space_dimension, generator=seeded(3), dtype=torch.float64)
+    check_twice(group.section, points)
+
+
+Series = Callable[[Tensor], Tensor]
+SERIES: dict[Series, Callable[[float], float]] = {
+    sine_ratio: lambda t: math.sin(t) / t,
+    versine_ratio: lambda t: (1 - math.cos(t)) / t**2,
+    sine_remainder: lambda t: (t - math.sin(t)) / t**3,
+    inverse_jacobian_ratio: lambda t: (1 - t / 2 / math.tan(t / 2)) / t**2,
+}
+
+
+@pytest.mark.parametrize("function", SERIES)
+@pytest.mark.parametrize("angle", [0.3, 0.999999, 1.000001, 2.0, math.pi])
+def test_series_meet_their_closed_forms(function: Series, angle: float) -> None:
+    x = torch.tensor([angle**2], dtype=torch.float64)
+    assert function(x).item() == pytest.approx(SERIES[function](angle), rel=1e-13)
+
+
+@pytest.mark.parametrize("function", SERIES)
+def test_series_derivatives_are_continuous_at_the_switch(
+    function: Series,
+) -> None:
+    x = torch.tensor([1 - 1e-12, 1 + 1e-12], dtype=torch.float64, requires_grad=True)
+    value = function(x)
+    for _ in range(3):
+        assert value[0].item() == pytest.approx(value[1].item(), rel=1e-9)
+        (value,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1e-9, 0.0999999, 0.1000001, 1.0, 100.0])
+def test_arctangent_ratio(ratio: float) -> None:
+    sine, cosine = math.sin(math.atan(ratio)), math.cos(math.atan(ratio))
+    value = arctangent_ratio(
+        torch.tensor([sine**2], dtype=torch.float64), torch.tensor([cosine], dtype=torch.float64)
+    )
+    expected = math.atan2(sine, cosine) / sine if sine else 1.0
+    assert value.item() == pytest.approx(expected, rel=1e-14)

@@ -1,0 +1,68 @@
+"""Groups by name, and a group that the package does not ship."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from lietransformer.groups import Group, get_group, group_names, register_group
+from lietransformer.groups.registry import _FAMILIES
+from lietransformer.models import LieTransformer
+from lietransformer.testing import assert_group_laws, assert_invariant
+from tests.cases import ALL_GROUPS, PRECISIONS, random_cloud, small_config
+
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+def test_a_group_has_the_name_it_is_found_by(name: str) -> None:
+    assert get_group(name).name == name
+
+
+def test_the_papers_spelling_is_understood() -> None:
+    assert get_group("T(2) ⋊ C4").name == "T(2)xC4"
+    assert get_group("R⁺×SO(2)").name == "R+xSO(2)"
+
+
+@pytest.mark.parametrize(
+    "name", ["SU(2)", "T(0)", "T()", "C", "C0", "SE(4)", "T(2)xC4x", "t(2)", ""]
+)
+def test_an_unknown_name_is_answered_with_the_known_ones(name: str) -> None:
+    with pytest.raises(ValueError, match="expected a group among") as error:
+        get_group(name)
+    assert all(known in str(error.value) for known in group_names())
+    assert repr(name) in str(error.value)
+
+
+def test_a_name_can_be_taken_once() -> None:
+    with pytest.raises(ValueError, match="registered already"):
+        register_group("SE(2)", lambda: get_group("SE(2)"))
+
+
+@pytest.fixture
+def group_from_contributing(monkeypatch: pytest.MonkeyPatch) -> Group:
+    """The group that CONTRIBUTING.md adds, from the very lines it prints."""
+    monkeypatch.setattr("lietransformer.groups.registry._FAMILIES", dict(_FAMILIES))
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    section = text[text.index("## Add a group") :]
+    (code,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], flags=re.DOTALL)
+    exec(compile(code, str(CONTRIBUTING), "exec"), {"__name__": "scaling"})
+    return get_group("R+(3)")
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+def test_a_user_can_add_a_group(group_from_contributing: Group, dtype: torch.dtype) -> None:
+    assert "R+(n)" in group_names()
+    assert_group_laws(group_from_contributing, dtype=dtype)
+    cloud = random_cloud("R+(3)", dtype=dtype)
+    model = LieTransformer(small_config("R+(3)")).to(dtype)
+    assert_invariant(model, group_from_contributing, cloud)
+    with pytest.raises(AssertionError, match="not invariant"):
+        assert_invariant(model, get_group("T(3)"), cloud)
+
+
+def test_the_recipe_for_a_group_fits_on_a_page() -> None:
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    section = text[text.index("## Add a group") :].split("\n## ")[0]
+    assert len(section.splitlines()) < 60

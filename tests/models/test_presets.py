@@ -1,0 +1,68 @@
+"""The paper's models: present, of the published size, and runnable."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lietransformer.models import LieTransformer, Preset, count_parameters, get_preset, presets
+from lietransformer.reference import parameter_counts
+from tests.cases import random_cloud, seeded
+
+
+def published() -> list[tuple[str, str]]:
+    return [key for key in parameter_counts() if key[1].startswith("LieTransformer")]
+
+
+@pytest.mark.parametrize(("task", "model"), published())
+def test_parameter_counts_equal_the_published_ones_to_the_last(task: str, model: str) -> None:
+    preset = get_preset(task, model)
+    assert preset.parameters() == parameter_counts()[task, model].exact
+
+
+@pytest.mark.parametrize(("task", "model"), published())
+def test_exact_counts_round_to_what_the_paper_prints(task: str, model: str) -> None:
+    """The paper prints 1048k for both constellation models, of which one has 1047k."""
+    count = parameter_counts()[task, model]
+    assert abs(count.exact / 1000 - int(count.paper.removesuffix("k"))) < 1
+
+
+def test_every_published_lie_transformer_is_there_and_names_are_unique() -> None:
+    names = [(preset.task, preset.model) for preset in presets()]
+    assert len(set(names)) == len(names)
+    assert set(published()) <= set(names)
+    assert {"LieTransformer-T3", "LieTransformer-SE3"} <= {n for task, n in names if task == "qm9"}
+
+
+def test_counting_without_allocating_counts_the_same() -> None:
+    preset = get_preset("springs", "LieTransformer-SE2")
+    assert count_parameters(preset.build()) == preset.parameters()
+
+
+@pytest.mark.parametrize(
+    "preset", [p for p in presets() if p.task != "qm9"], ids=lambda p: f"{p.task} {p.model}"
+)
+def test_presets_run(preset: Preset) -> None:
+    model = preset.build()
+    cloud = random_cloud(preset.group, points=6, dtype=torch.float32)
+    features = torch.ones(3, 6, preset.config.input_width)
+    output = model(type(cloud)(cloud.positions, features, cloud.mask), generator=seeded())
+    assert output.shape == (3, preset.config.output_width)
+    assert output.isfinite().all()
+
+
+@pytest.mark.parametrize("model", ["LieTransformer-T3", "LieTransformer-SE3"])
+def test_qm9_presets_run_at_one_layer(model: str) -> None:
+
+    config = replace(get_preset("qm9", model).config, layers=1)
+    cloud = random_cloud(config.group, points=29, dtype=torch.float32)
+    features = torch.ones(3, 29, 15)
+    lie_transformer = LieTransformer(config)
+    output = lie_transformer(type(cloud)(cloud.positions, features, cloud.mask), generator=seeded())
+    assert output.shape == (3, 1)
+    assert output.isfinite().all()
+
+
+def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"expected one of constellations/LieTransformer-T2"):
+        get_preset("springs", "LieTransformer-T3")

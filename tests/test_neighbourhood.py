@@ -1,0 +1,144 @@
+"""Balls and their subsamples: who is in, how uniformly, and that it is invariant."""
+
+import pytest
+import torch
+
+from lietransformer.groups import get_group
+from lietransformer.lift import lift
+from lietransformer.neighbourhood import (
+    NeighbourhoodConfig,
+    choose_neighbours,
+    pair_geometry,
+)
+from lietransformer.testing import transform
+from lietransformer.types import LiftedCloud
+from tests.cases import ALL_GROUPS, default_lift, random_cloud, seeded
+
+
+def lifted_cloud(name: str, points: int = 9) -> LiftedCloud:
+    cloud = random_cloud(name, batch=2, points=points)
+    return lift(cloud, get_group(name), default_lift(name), generator=seeded())
+
+
+@pytest.mark.parametrize("name", ["T(2)", "SE(2)", "SE(3)", "SO(2)", "SO(3)", "Trivial(3)"])
+def test_the_ball_holds_the_nearest_real_elements(name: str) -> None:
+    group = get_group(name)
+    lifted = lifted_cloud(name)
+    indices, mask = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=4))
+    assert mask.all()
+    count = lifted.mask.shape[1]
+    coordinates = group.pair_coordinates(lifted.elements[:, :, None], lifted.elements[:, None])
+    difference = lifted.orbits[:, :, None] - lifted.orbits[:, None]
+    distance = group.distance_of_coordinates(
+        coordinates, difference if group.orbit_dimension else None
+    )
+    for example in range(2):
+        for query in range(count):
+            real = lifted.mask[example].nonzero()[:, 0].tolist()
+            nearest = sorted(real, key=lambda key: distance[example, query, key].item())[:4]
+            assert set(indices[example, query].tolist()) == set(nearest)
+
+
+def test_a_radius_excludes_what_is_farther() -> None:
+    group = get_group("T(2)")
+    lifted = lifted_cloud("T(2)")
+    geometry = pair_geometry(lifted, group, NeighbourhoodConfig(radius=0.8))
+    distance = geometry.coordinates.norm(dim=-1)
+    assert (distance[geometry.mask] <= 0.8).all()
+    everything = pair_geometry(lifted, group, NeighbourhoodConfig())
+    near = (everything.coordinates.norm(dim=-1) <= 0.8) & everything.mask
+    assert torch.equal(geometry.mask.sum(-1), near.sum(-1))
+
+
+def test_subsamples_are_uniform_and_independent_for_every_query() -> None:
+    group = get_group("T(2)")
+    lifted = lifted_cloud("T(2)", points=8)
+    config = NeighbourhoodConfig(ball=6, samples=3)
+    ball, _ = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=6))
+    generator = seeded()
+    runs = 4000
+    hits = torch.zeros(2, 8, 8)
+    together = 0
+    for _ in range(runs):
+        indices, mask = choose_neighbours(lifted, group, config, generator=generator)
+        assert mask.all()
+        hits.scatter_add_(2, indices, torch.ones(indices.shape))
+        # Do queries 1 and 2 of example 1 both draw the member of rank 0 of their balls?
+        together += int(
+            bool((indices[1, 1] == ball[1, 1, 0]).any() and (indices[1, 2] == ball[1, 2, 0]).any())
+        )
+    members = torch.zeros(2, 8, 8).scatter_(2, ball, 1.0)
+    frequency = hits / runs
+    assert (frequency[members == 0] == 0).all()
+    assert (frequency[members == 1] - 0.5).abs().max() < 0.05
+    assert abs(together / runs - 0.25) < 0.04
+
+
+def test_a_ball_smaller_than_the_sample_is_used_whole() -> None:
+    lifted = lifted_cloud("T(3)", points=4)
+    indices, mask = choose_neighbours(
+        lifted, get_group("T(3)"), NeighbourhoodConfig(ball=50, samples=25), generator=seeded()
+    )
+    assert indices.shape == (2, 4, 4)
+    for example in range(2):
+        real = set(lifted.mask[example].nonzero()[:, 0].tolist())
+        for query in range(4):
+            assert set(indices[example, query][mask[example, query]].tolist()) == real
+
+
+def test_the_same_generator_gives_the_same_neighbours() -> None:
+    lifted = lifted_cloud("SE(3)")
+    config = NeighbourhoodConfig(ball=8, samples=4)
+    group = get_group("SE(3)")
+    first, _ = choose_neighbours(lifted, group, config, generator=seeded(1))
+    again, _ = choose_neighbours(lifted, group, config, generator=seeded(1))
+    other, _ = choose_neighbours(lifted, group, config, generator=seeded(2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize("ball", [3, 5])
+def test_balls_are_invariant(name: str, ball: int) -> None:
+    """Also where distances are tied, as they always are for the finite groups."""
+    group = get_group(name)
+    lifted = lifted_cloud(name)
+    config = NeighbourhoodConfig(ball=ball)
+    indices, _ = choose_neighbours(lifted, group, config)
+    for seed in range(5):
+        u = group.sample(2, generator=seeded(seed), dtype=torch.float64)
+        moved, _ = choose_neighbours(transform(group, u, lifted), group, config)
+        assert torch.equal(indices.sort(-1).values, moved.sort(-1).values)
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize("kind", ["log", "canonical"])
+def test_chosen_pairs_have_the_features_of_all_pairs(name: str, kind: str) -> None:
+    group = get_group(name)
+    lifted = lifted_cloud(name)
+    every = pair_geometry(lifted, group, NeighbourhoodConfig(), kind=kind)  # type: ignore[arg-type]
+    some = pair_geometry(lifted, group, NeighbourhoodConfig(ball=4), kind=kind)  # type: ignore[arg-type]
+    assert every.coordinates.shape[-1] == group.pair_dimension(kind)  # type: ignore[arg-type]
+    assert some.indices is not None
+    index = some.indices[..., None].expand_as(some.coordinates)
+    torch.testing.assert_close(every.coordinates.gather(2, index), some.coordinates)
+
+
+def test_distances_computed_in_pieces_choose_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = get_group("SE(2)")
+    lifted = lifted_cloud("SE(2)")
+    whole, _ = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=4))
+    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 100)
+    pieces, _ = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=4))
+    assert torch.equal(whole, pieces)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ValueError, match="neighbourhood ball of at least 1"):
+        NeighbourhoodConfig(ball=0)
+    with pytest.raises(ValueError, match="neighbourhood samples of at least 1"):
+        NeighbourhoodConfig(samples=-1)
+    with pytest.raises(ValueError, match="radius above 0"):
+        NeighbourhoodConfig(radius=0.0)
+    with pytest.raises(ValueError, match=r"expected a torch.Generator for sampling neighbours"):
+        pair_geometry(lifted_cloud("T(2)"), get_group("T(2)"), NeighbourhoodConfig(samples=2))

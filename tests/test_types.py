@@ -1,0 +1,68 @@
+"""Point clouds: defaults, conversions, and what is refused with which words."""
+
+import pytest
+import torch
+
+from lietransformer.types import PointCloud
+
+
+def test_defaults_are_constant_features_and_all_points() -> None:
+    cloud = PointCloud(torch.zeros(2, 5, 3, dtype=torch.float64))
+    assert torch.equal(cloud.features, torch.ones(2, 5, 1, dtype=torch.float64))
+    assert cloud.mask.all()
+    assert cloud.mask.shape == (2, 5)
+
+
+def test_precision_changes_numbers_and_leaves_masks() -> None:
+    cloud = PointCloud(torch.zeros(2, 5, 3)).to(dtype=torch.float64)
+    assert cloud.positions.dtype == cloud.features.dtype == torch.float64
+    assert cloud.mask.dtype == torch.bool
+    assert PointCloud(torch.zeros(2, 5, 3)).to("meta").positions.device.type == "meta"
+
+
+def test_padding_is_cleaned_of_anything() -> None:
+    positions = torch.full((1, 2, 2), torch.nan)
+    positions[0, 0] = 1.0
+    cloud = PointCloud(positions, positions, torch.tensor([[True, False]])).cleaned()
+    assert torch.equal(cloud.positions, torch.tensor([[[1.0, 1.0], [0.0, 0.0]]]))
+    assert torch.equal(cloud.features, cloud.positions)
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((torch.zeros(5, 2),), ValueError, r"expected positions of shape .*found shape \(5, 2\)"),
+        ((torch.zeros(1, 5, 2, dtype=torch.long),), TypeError, "found torch.int64"),
+        (([[[0.0, 1.0]]],), TypeError, "found list"),
+        (
+            (torch.zeros(2, 5, 2), torch.zeros(2, 4, 1)),
+            ValueError,
+            r"expected features for \(2, 5\).*found \(2, 4\)",
+        ),
+        ((torch.zeros(2, 5, 2), torch.zeros(2, 5)), ValueError, "expected features of shape"),
+        (
+            (torch.zeros(2, 5, 2), torch.zeros(2, 5, 1).double()),
+            TypeError,
+            "features of the dtype of positions",
+        ),
+        (
+            (torch.zeros(2, 5, 2), None, torch.ones(2, 5)),
+            TypeError,
+            r"torch.bool, True for real points; found dtype torch.float32. Convert it",
+        ),
+        (
+            (torch.zeros(2, 5, 2), None, torch.ones(2, 6, dtype=torch.bool)),
+            ValueError,
+            r"expected mask for \(2, 5\)",
+        ),
+        (
+            (torch.zeros(2, 5, 2), None, torch.ones(2, 5, 1, dtype=torch.bool)),
+            ValueError,
+            "expected mask of shape",
+        ),
+    ],
+)
+def test_mistakes(arguments: tuple[object, ...], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        PointCloud(*arguments)  # type: ignore[arg-type]
