@@ -87,12 +87,16 @@ class PairGeometry:
     mask: Bool[Tensor, "batch #g key"]
     indices: Int[Tensor, "batch g key"] | None = None
 
-    def gather_keys(
-        self, values: Float[Tensor, "batch g *rest"]
-    ) -> Float[Tensor, "batch g key *rest"]:
-        """values of g' for each pair; only for chosen neighbourhoods."""
-        assert self.indices is not None
-        return gather(values, self.indices)
+    def keys_of(
+        self, values: Float[Tensor, "heads batch g width"]
+    ) -> Float[Tensor, "heads batch #g key width"]:
+        """The values at g' for each pair; the query axis is 1 long where queries share keys."""
+        if self.indices is None:
+            return values[:, :, None]
+        heads, batch = values.shape[:2]
+        # Heads count as further examples, so that each pair's values come out contiguous.
+        indices = self.indices.expand(heads, *self.indices.shape).flatten(0, 1)
+        return gather(values.flatten(0, 1), indices).unflatten(0, (heads, batch))
 
 
 def gather(

@@ -138,12 +138,11 @@ class LieSelfAttention(nn.Module):
         )
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
-        value = self.value(features)
+        value = self._split(self.value(features))
         if geometry.indices is None:
-            pooled = weights @ self._split(value)
+            pooled = weights @ value
         else:
-            values = geometry.gather_keys(value.unflatten(-1, (self.heads, -1)))
-            pooled = torch.einsum("hbqk,bqkhc->hbqc", weights, values)
+            pooled = (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
         return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
 
     def _split(self, x: Tensor) -> Tensor:

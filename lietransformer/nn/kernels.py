@@ -10,7 +10,6 @@ which is defined by one.
 import math
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -35,10 +34,7 @@ class PairwiseSum:
 
     def expand(self, geometry: PairGeometry) -> Float[Tensor, "heads batch g key width"]:
         """The sum itself, for every pair."""
-        if geometry.indices is None:
-            return self.query[:, :, :, None] + self.key[:, :, None, :]
-        keys = geometry.gather_keys(self.key.permute(1, 2, 0, 3)).permute(3, 0, 1, 2, 4)
-        return self.query[:, :, :, None] + keys
+        return self.query[:, :, :, None] + geometry.keys_of(self.key)
 
 
 def _map_points(x: Tensor, weight: Tensor) -> Tensor:
@@ -65,8 +61,7 @@ class DotProductContent(nn.Module):
         query = query / math.sqrt(query.shape[-1])
         if geometry.indices is None:
             return query @ key.mT
-        keys = geometry.gather_keys(key.permute(1, 2, 0, 3))
-        return torch.einsum("hbqc,bqkhc->hbqk", query, keys)
+        return (geometry.keys_of(key) @ query[..., None])[..., 0]
 
 
 class ConcatContent(nn.Module):
