@@ -53,7 +53,7 @@ def _models(options: argparse.Namespace) -> int:
                 "model": preset.model,
                 "group": preset.group,
                 "size": preset.size,
-                "parameters": preset.parameters(),
+                "parameters": preset.parameter_count,
                 "paper": count.paper if count else None,
                 "exact": count.exact if count else None,
             }

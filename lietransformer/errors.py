@@ -1,6 +1,30 @@
 """One shape for every message about a user's mistake: expected, found, remedy."""
 
+from typing import Any, get_args
+
 
 def explain(*, expected: str, found: str, remedy: str) -> str:
     """Say what was expected, what was found instead, and what to do about it."""
     return f"expected {expected}; found {found}. {remedy[:1].upper()}{remedy[1:]}."
+
+
+def require_choice(name: str, value: object, choices: Any) -> None:
+    """Refuse a value that is not one of a Literal's, and list those that are."""
+    if value not in get_args(choices):
+        raise ValueError(
+            explain(
+                expected=f"{name} among {', '.join(get_args(choices))}",
+                found=repr(value),
+                remedy="choose one of them",
+            )
+        )
+
+
+def require_at_least_one(name: str, value: int | None) -> None:
+    """Refuse a count below 1; None stands for a default and passes."""
+    if value is not None and value < 1:
+        raise ValueError(
+            explain(
+                expected=f"{name} of at least 1", found=f"{value}", remedy="use a larger number"
+            )
+        )

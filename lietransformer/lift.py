@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lietransformer.errors import explain
+from lietransformer.errors import explain, require_choice
 from lietransformer.groups import Group
+from lietransformer.precision import in_full_precision
 from lietransformer.random import require_generator, uniform_angle
 from lietransformer.types import LiftedCloud, PointCloud
 
@@ -23,8 +24,9 @@ class LiftConfig:
     Attributes:
         scheme: "exact", every element of a finite stabiliser; "random", Haar-uniform per
             point; "evenly_spaced", a circle's angles at equal steps plus one random offset
-            per point; "subgroup", the same steps without an offset, so Ĥ = Cₖ for all
-            points and nothing is random.
+            per point; "subgroup", for SE(2), the same steps without an offset, so Ĥ = Cₖ for
+            all points: nothing is random, and a model is exactly invariant to T(2) ⋊ Cₖ but
+            not to other rotations.
         samples: |Ĥ|. With "exact" it follows from the group and is left out.
     """
 
@@ -32,14 +34,7 @@ class LiftConfig:
     samples: int | None = None
 
     def __post_init__(self) -> None:
-        if self.scheme not in get_args(LiftScheme):
-            raise ValueError(
-                explain(
-                    expected=f"a lift scheme among {', '.join(get_args(LiftScheme))}",
-                    found=repr(self.scheme),
-                    remedy="choose one of them",
-                )
-            )
+        require_choice("a lift scheme", self.scheme, LiftScheme)
         if self.scheme != "exact" and (self.samples is None or self.samples < 1):
             raise ValueError(
                 explain(
@@ -83,13 +78,24 @@ class LiftConfig:
                     remedy='use SE(2) or SO(3), or the scheme "exact" or "random"',
                 )
             )
+        if self.scheme == "subgroup" and group.translation_dimension != group.space_dimension:
+            raise ValueError(
+                explain(
+                    expected='a group with all translations, such as SE(2), for "subgroup"',
+                    found=f"{group.name}, where the same Ĥ for all points has no symmetry",
+                    remedy='use the scheme "random" or "evenly_spaced"',
+                )
+            )
         assert self.samples is not None  # checked on construction
         return self.samples
 
 
-def sample_stabiliser(
-    group: Group, config: LiftConfig, points: Tensor, generator: torch.Generator | None
-) -> Float[Tensor, "batch #n samples m m"]:
+def choose_stabiliser_samples(
+    group: Group,
+    config: LiftConfig,
+    points: Float[Tensor, "batch n space"],
+    generator: torch.Generator | None,
+) -> Float[Tensor, "batch ones_or_n samples m m"]:
     """Ĥ for every point; its own axis is 1 long where all points share the same Ĥ."""
     samples = config.samples_for(group)
     dtype, device = points.dtype, points.device
@@ -110,6 +116,7 @@ def sample_stabiliser(
     return group.stabiliser_rotation(offsets + steps)
 
 
+@in_full_precision
 def lift(
     cloud: PointCloud,
     group: Group,
@@ -120,7 +127,8 @@ def lift(
     """(x_i, f_i) ↦ (g, f_i) for g ∈ s(x_i)Ĥ (Eq. 5, with Ĥ ⊂ H finite as in §3.2).
 
     The |Ĥ| lifts of one point are neighbours in the result. Exactly equivariant where Ĥ is
-    the whole stabiliser, in distribution where it is sampled.
+    the whole stabiliser, in distribution where it is sampled, and to T(2) ⋊ Cₖ where it is
+    the subgroup Cₖ.
     """
     found = cloud.positions.shape[-1]
     if found != group.space_dimension:
@@ -132,7 +140,7 @@ def lift(
             )
         )
     cloud = cloud.cleaned()
-    stabiliser = sample_stabiliser(group, config, cloud.positions, generator)
+    stabiliser = choose_stabiliser_samples(group, config, cloud.positions, generator)
     samples = stabiliser.shape[2]
     elements = group.lift(cloud.positions, stabiliser)
     positions = cloud.positions[:, :, None].expand(-1, -1, samples, -1)

@@ -6,15 +6,21 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lietransformer.errors import explain
+from lietransformer.errors import explain, require_at_least_one
 from lietransformer.groups import Group, PairFeatures
+from lietransformer.precision import in_full_precision
 from lietransformer.random import require_generator, uniform
 from lietransformer.types import LiftedCloud
 
 # Ties in distance are the rule for finite groups (a turn by +θ is as far as one by −θ). They
 # are broken by another invariant of the pair, because rounding or the order of the points
-# would break them differently for a transformed or a permuted input.
-_TIE_BREAK = 1e-4
+# would break them differently for a transformed or a permuted input. So distances that agree
+# to this precision count as tied: well above rounding, well below anything that matters.
+_TIE = {torch.float32: 2e-5, torch.float64: 1e-9}
+
+# A neighbourhood of at least this share of all elements is cheaper to compute as all pairs
+# with a mask than to gather.
+_DENSE_SHARE = 0.5
 
 # Distances of all pairs are computed for this many pairs at a time.
 _PAIRS_AT_ONCE = 2**19
@@ -27,7 +33,8 @@ class NeighbourhoodConfig:
     Attributes:
         ball: keep this many nearest elements (None: all). Chooses η so that each ball has
             the same size, as the paper does for QM9.
-        radius: keep elements at most this far away (None: any distance). η itself.
+        radius: keep elements at most this far away (None: any distance). η itself. Without
+            a ball that bounds their number, memory for all pairs is needed.
         samples: use this many elements, uniformly drawn from the ball for every query on
             its own (None: the whole ball).
     """
@@ -37,16 +44,8 @@ class NeighbourhoodConfig:
     samples: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("ball", "samples"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(
-                    explain(
-                        expected=f"neighbourhood {name} of at least 1, or None for all",
-                        found=f"{name}={value}",
-                        remedy="use a larger number",
-                    )
-                )
+        require_at_least_one("neighbourhood ball", self.ball)
+        require_at_least_one("neighbourhood samples", self.samples)
         if self.radius is not None and not self.radius > 0:
             raise ValueError(
                 explain(
@@ -70,7 +69,7 @@ class NeighbourhoodConfig:
         return self.samples is not None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairGeometry:
     """The pairs (g, g') that attention sees, computed once and shared by all layers.
 
@@ -78,9 +77,9 @@ class PairGeometry:
         coordinates: the features of each pair, a function of g⁻¹g' and the orbit
             invariants of g and g'.
         mask: which pairs count: g' is real and within the neighbourhood of g. The query
-            axis is 1 long where all queries share their keys.
+            axis is 1 long where all queries share their neighbours.
         indices: the position of g' in the cloud; None where the keys of every query are
-            all elements in their order.
+            all elements in their order, of which the mask may leave out some.
     """
 
     coordinates: Float[Tensor, "batch g key pair"]
@@ -109,6 +108,7 @@ def gather(
     return flat.unflatten(0, indices.shape)
 
 
+@in_full_precision
 def pair_geometry(
     lifted: LiftedCloud,
     group: Group,
@@ -120,36 +120,30 @@ def pair_geometry(
     """Choose the neighbourhood of each element and compute the features of the pairs.
 
     Invariant: it depends on g⁻¹g' only. Subsampling is uniform, so what is averaged over
-    the neighbourhood stays equivariant in distribution. Choosing takes memory in proportion
-    to the number of elements times the size of the ball, never to all pairs at once.
+    the neighbourhood stays equivariant in distribution. Memory is in proportion to the
+    number of elements times the number of neighbours, unless these are about all elements.
     """
     if config.is_random:
         generator = require_generator(generator, purpose="sampling neighbours")
-    if config.is_everything(lifted.mask.shape[1]):
-        return PairGeometry(
-            coordinates=_pair_features(
-                lifted.elements[:, :, None],
-                lifted.elements[:, None, :],
-                lifted.orbits[:, :, None],
-                lifted.orbits[:, None, :],
-                group,
-                kind,
-            ),
-            mask=lifted.mask[:, None, :],
-        )
-    indices, mask = choose_neighbours(lifted, group, config, generator=generator)
-    return PairGeometry(
-        coordinates=_pair_features(
-            lifted.elements[:, :, None],
-            gather(lifted.elements, indices),
-            lifted.orbits[:, :, None],
-            gather(lifted.orbits, indices),
-            group,
-            kind,
-        ),
-        mask=mask,
-        indices=indices,
+    count = lifted.mask.shape[1]
+    mask: Tensor = lifted.mask[:, None, :]
+    indices: Tensor | None = None
+    if not config.is_everything(count):
+        chosen, mask = choose_neighbours(lifted, group, config, generator=generator)
+        if chosen.shape[-1] < _DENSE_SHARE * count:
+            indices = chosen
+        else:
+            nobody = torch.zeros(*mask.shape[:2], count, dtype=torch.bool, device=mask.device)
+            mask = nobody.scatter(-1, chosen, mask)
+    elements, orbits = lifted.elements, lifted.orbits
+    if indices is None:
+        keys, key_orbits = elements[:, None], orbits[:, None]
+    else:
+        keys, key_orbits = gather(elements, indices), gather(orbits, indices)
+    coordinates = _pair_features(
+        elements[:, :, None], keys, orbits[:, :, None], key_orbits, group, kind
     )
+    return PairGeometry(coordinates, mask, indices)
 
 
 def _pair_features(
@@ -175,7 +169,10 @@ def choose_neighbours(
     *,
     generator: torch.Generator | None = None,
 ) -> tuple[Int[Tensor, "batch g key"], Bool[Tensor, "batch g key"]]:
-    """Indices of the neighbours of every element, and which of them are there at all."""
+    """Indices of the neighbours of every element, and which of them are there at all.
+
+    Which ones a sample holds depends on the generator and on the shape of the batch.
+    """
     batch, count = lifted.mask.shape
     rows = max(1, _PAIRS_AT_ONCE // max(1, batch * count))
     chunks = []
@@ -222,7 +219,7 @@ def _ranking(
     if config.radius is not None:
         excluded = excluded | (distance > config.radius)
     direction = torch.arange(1, invariants.shape[-1] + 1, device=distance.device).cos()
-    ranking = distance + _TIE_BREAK * (invariants * direction).sum(-1)
+    ranking = distance + _TIE[distance.dtype] * (invariants * direction).sum(-1)
     return ranking.masked_fill(excluded, torch.inf)
 
 

@@ -81,7 +81,7 @@ def report_invariance(model: LieTransformer, *, seed: int) -> None:
     for samples in (1, 2, 4):
         sampled = LieTransformer(replace(CONFIG, lift=LiftConfig("evenly_spaced", samples)))
         sampled.load_state_dict(model.state_dict())
-        fresh = invariance_error(sampled, sampled.group, cloud)
+        fresh = invariance_error(sampled, sampled.group, cloud, fresh_samples=True)
         print(f"  fresh lift samples, {samples} for each point   {fresh:.1e}")
 
 

@@ -17,10 +17,10 @@ class _TensorFields:
     """What both clouds share: moving all their tensors at once, and selecting points."""
 
     def to(
-        self: "Cloud",
+        self: "AnyCloud",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
-    ) -> "Cloud":
+    ) -> "AnyCloud":
         """The same cloud on another device, or its real numbers in another precision."""
         moved = {}
         for name, tensor in self._tensors().items():
@@ -28,7 +28,7 @@ class _TensorFields:
             moved[name] = tensor.to(device=device, dtype=target)
         return replace(self, **moved)  # type: ignore[type-var]
 
-    def take(self: "Cloud", order: Tensor) -> "Cloud":
+    def take(self: "AnyCloud", order: Tensor) -> "AnyCloud":
         """The points (or elements) of every example in another order, or some of them."""
         taken = {name: tensor[:, order] for name, tensor in self._tensors().items()}
         return replace(self, **taken)  # type: ignore[type-var]
@@ -37,10 +37,10 @@ class _TensorFields:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
-Cloud = TypeVar("Cloud", bound=_TensorFields)
+AnyCloud = TypeVar("AnyCloud", bound=_TensorFields)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PointCloud(_TensorFields):
     """A batch of sets of pairs (x_i, f_i), i = 1 … n (paper, §3), padded to equal size.
 
@@ -51,40 +51,32 @@ class PointCloud(_TensorFields):
             matter, not even if they are NaN.
     """
 
+    # None is only ever an argument: `__post_init__` replaces it.
     positions: Float[Tensor, "batch n space"]
     features: Float[Tensor, "batch n width"] = None  # type: ignore[assignment]
     mask: Bool[Tensor, "batch n"] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         _require_axes("positions", self.positions, "(batch, points, space dimension)", 3)
-        if not self.positions.is_floating_point():
+        if self.positions.dtype not in (torch.float32, torch.float64):
             raise TypeError(
                 explain(
-                    expected="positions as floating-point numbers",
+                    expected="positions in float32 or float64",
                     found=f"{self.positions.dtype}",
-                    remedy="convert them, for example with positions.float()",
+                    remedy="convert them, for example with positions.float(); "
+                    "to compute in a lower precision use torch.autocast",
                 )
             )
-        points = self.positions.shape[:2]
         # A frozen dataclass fills in its own defaults through object.__setattr__.
         if self.features is None:
-            object.__setattr__(self, "features", self.positions.new_ones(*points, 1))
+            object.__setattr__(self, "features", torch.ones_like(self.positions[..., :1]))
         if self.mask is None:
-            every = torch.ones(points, dtype=torch.bool, device=self.positions.device)
+            every = torch.ones_like(self.positions[..., 0], dtype=torch.bool)
             object.__setattr__(self, "mask", every)
         _require_axes("features", self.features, "(batch, points, width)", 3)
         _require_axes("mask", self.mask, "(batch, points)", 2)
         _check_mask(self.mask)
-        for name in ("features", "mask"):
-            found = getattr(self, name).shape[:2]
-            if found != points:
-                raise ValueError(
-                    explain(
-                        expected=f"{name} for {tuple(points)} (batch, points) as in positions",
-                        found=f"{tuple(found)}",
-                        remedy=f"give one row of {name} per point",
-                    )
-                )
+        _require_same_points("positions", self.positions, features=self.features, mask=self.mask)
         if self.features.dtype != self.positions.dtype:
             raise TypeError(
                 explain(
@@ -95,14 +87,25 @@ class PointCloud(_TensorFields):
             )
 
     def cleaned(self) -> "PointCloud":
-        """The same cloud with zeros in place of whatever stands at padded points."""
+        """The same cloud with harmless values at padded points: a real point's position.
+
+        Zero would not do: for some groups the origin is a singular point, and what happens
+        there can overflow, even if the result is masked afterwards.
+        """
         real = self.mask[..., None]
+        substitute: Tensor | float = 0.0
+        if self.mask.shape[1]:
+            first = self.mask.int().argmax(dim=1)[:, None, None]
+            there = self.positions.detach().take_along_dim(first, dim=1)
+            substitute = torch.where(self.mask.any(dim=1)[:, None, None], there, 0)
         return PointCloud(
-            torch.where(real, self.positions, 0), torch.where(real, self.features, 0), self.mask
+            torch.where(real, self.positions, substitute),
+            torch.where(real, self.features, 0),
+            self.mask,
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LiftedCloud(_TensorFields):
     """A feature map on the group: pairs (g, f(g)) for g in Ĝ_f = ∪ s(x_i)Ĥ (Eq. 5).
 
@@ -119,7 +122,14 @@ class LiftedCloud(_TensorFields):
     mask: Bool[Tensor, "batch g"]
 
     def __post_init__(self) -> None:
+        _require_axes("elements", self.elements, "(batch, elements, m, m)", 4)
+        _require_axes("features", self.features, "(batch, elements, width)", 3)
+        _require_axes("orbits", self.orbits, "(batch, elements, orbit invariants)", 3)
+        _require_axes("mask", self.mask, "(batch, elements)", 2)
         _check_mask(self.mask)
+        _require_same_points(
+            "elements", self.elements, features=self.features, orbits=self.orbits, mask=self.mask
+        )
 
 
 def _require_axes(name: str, value: object, expected: str, count: int) -> None:
@@ -139,6 +149,28 @@ def _require_axes(name: str, value: object, expected: str, count: int) -> None:
                 remedy="add the missing axis; a single example is a batch of 1",
             )
         )
+
+
+def _require_same_points(name: str, reference: Tensor, **others: Tensor) -> None:
+    """All tensors have the batch and points of the reference, and are on its device."""
+    points = tuple(reference.shape[:2])
+    for other, tensor in others.items():
+        if tuple(tensor.shape[:2]) != points:
+            raise ValueError(
+                explain(
+                    expected=f"{other} for {points} (batch, points) as in {name}",
+                    found=f"{tuple(tensor.shape[:2])}",
+                    remedy=f"give one row of {other} per point",
+                )
+            )
+        if tensor.device != reference.device:
+            raise ValueError(
+                explain(
+                    expected=f"{other} on {reference.device}, where {name} are",
+                    found=f"{tensor.device}",
+                    remedy="move them to one device",
+                )
+            )
 
 
 def _check_mask(mask: Tensor) -> None:

@@ -12,17 +12,47 @@ from lietransformer.types import PointCloud
 from tests.cases import ALL_GROUPS, default_lift, random_cloud, seeded
 
 
+def origins(name: str, points: torch.Tensor) -> torch.Tensor:
+    """x₀ of the orbit of x, for the groups whose orbits have one."""
+    radius = points.norm(dim=-1, keepdim=True)
+    zeros = torch.zeros_like(points)
+    if name == "SO(2)":
+        return torch.cat([radius, zeros[..., 1:]], dim=-1)
+    if name == "SO(3)":
+        return torch.cat([zeros[..., 1:], radius], dim=-1)
+    if name == "R+xSO(2)":
+        return torch.cat([zeros[..., 1:] + 1, zeros[..., 1:]], dim=-1)
+    return points if name.startswith("Trivial") else zeros
+
+
+@pytest.mark.parametrize("name", [name for name in ALL_GROUPS if name[0] not in "CD"])
+def test_a_lift_takes_the_origin_to_its_point(name: str) -> None:
+    group = get_group(name)
+    cloud = random_cloud(name, masked=False)
+    lifted = lift(cloud, group, default_lift(name), generator=seeded())
+    samples = lifted.mask.shape[1] // cloud.mask.shape[1]
+    points = cloud.positions.repeat_interleave(samples, dim=1)
+    torch.testing.assert_close(group.act(lifted.elements, origins(name, points)), points)
+
+
+@pytest.mark.parametrize("name", ["C3", "D4"])
+def test_finite_groups_lift_a_point_to_all_their_elements(name: str) -> None:
+    group = get_group(name)
+    cloud = random_cloud(name, masked=False)
+    lifted = lift(cloud, group, default_lift(name))
+    elements = group.elements(dtype=torch.float64)
+    torch.testing.assert_close(lifted.elements, elements.repeat(5, 1, 1).expand(3, -1, -1, -1))
+    points = cloud.positions.repeat_interleave(len(elements), dim=1)
+    torch.testing.assert_close(group.act(lifted.elements, lifted.orbits), points)
+
+
 @pytest.mark.parametrize("name", ALL_GROUPS)
-def test_every_lift_lies_over_its_point_with_its_features(name: str) -> None:
+def test_a_lift_carries_the_features_and_the_mask_of_its_point(name: str) -> None:
     group = get_group(name)
     cloud = random_cloud(name)
     lifted = lift(cloud, group, default_lift(name), generator=seeded())
     samples = lifted.mask.shape[1] // cloud.mask.shape[1]
     clean = cloud.cleaned()
-    points = clean.positions.repeat_interleave(samples, dim=1)
-    origins = group.origin(lifted.elements, points)
-    real = lifted.mask
-    torch.testing.assert_close(group.act(lifted.elements, origins)[real], points[real])
     assert torch.equal(lifted.features, clean.features.repeat_interleave(samples, dim=1))
     assert torch.equal(lifted.mask, cloud.mask.repeat_interleave(samples, dim=1))
     assert lifted.orbits.shape[-1] == group.orbit_dimension
@@ -108,6 +138,7 @@ def test_padding_of_any_value_lifts_to_something_finite(name: str) -> None:
         ("SE(2)", LiftConfig(), "finite stabiliser for an exact lift"),
         ("SE(3)", LiftConfig("evenly_spaced", samples=4), "a circle as stabiliser"),
         ("T(2)xC4", LiftConfig("subgroup", samples=2), "a circle as stabiliser"),
+        ("SO(3)", LiftConfig("subgroup", samples=2), "a group with all translations"),
         ("T(2)xC4", LiftConfig("exact", samples=3), "expected 4 lift samples"),
     ],
 )

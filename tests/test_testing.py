@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lietransformer.groups import Group, get_group
 from lietransformer.groups.so2 import SO2
+from lietransformer.groups.so3 import SO3
 from lietransformer.lift import LiftConfig, lift
 from lietransformer.testing import (
     assert_equivariant,
@@ -120,6 +121,7 @@ def test_permutations() -> None:
 
 def test_padding() -> None:
     assert_padding_invariant(distances, CLOUD)
+    assert_padding_invariant(lambda cloud: cloud.positions.exp(), CLOUD)
     with pytest.raises(AssertionError, match="not padding invariant"):
         assert_padding_invariant(lambda cloud: cloud.positions.sum((1, 2)), CLOUD)
 
@@ -129,6 +131,7 @@ def test_a_generator_is_passed_to_what_takes_one_always_the_same() -> None:
         return distances(cloud) + torch.randn(1, generator=generator, dtype=torch.float64)
 
     assert_invariant(noisy, ROTATIONS, CLOUD)
+    assert invariance_error(noisy, ROTATIONS, CLOUD, fresh_samples=True) > 1e-3
 
 
 class WrongInverse(SO2):
@@ -146,9 +149,21 @@ class WrongLift(SO2):
         return super().section(points).mT
 
 
+class LiftThatIsNotEquivariant(SO2):
+    def section(self, points: Tensor) -> Tensor:
+        angle = torch.atan2(points[..., 1], points[..., 0])
+        return self.exp(angle.square()[..., None])
+
+
 class WrongOrbit(SO2):
     def orbit_invariants(self, g: Tensor, points: Tensor) -> Tensor:
         return points[..., :1] + 0 * g[..., :1, 0]
+
+
+class WrongStabiliser(SO3):
+    def stabiliser_rotation(self, angles: Tensor) -> Tensor:
+        zero = torch.zeros_like(angles)
+        return self.exp(torch.stack([angles, zero, zero], dim=-1))
 
 
 class WrongDimension(SO2):
@@ -165,7 +180,9 @@ class WrongAction(SO2):
     [
         (WrongInverse(), "a⁻¹a = e"),
         (WrongLog(), "exp"),
-        (WrongLift(), "g·origin = x"),
+        (WrongLift(), r"s\(ux\)⁻¹u s\(x\) lies in H"),
+        (LiftThatIsNotEquivariant(), r"s\(ux\)⁻¹u s\(x\) lies in H"),
+        (WrongStabiliser(), "the stabiliser fixes the origin"),
         (WrongOrbit(), "orbit invariants"),
         (WrongDimension(), "algebra_dimension says"),
         (WrongAction(), "e·x = x"),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lietransformer.types import PointCloud
+from lietransformer.types import LiftedCloud, PointCloud
 
 
 def test_defaults_are_constant_features_and_all_points() -> None:
@@ -24,8 +24,13 @@ def test_padding_is_cleaned_of_anything() -> None:
     positions = torch.full((1, 2, 2), torch.nan)
     positions[0, 0] = 1.0
     cloud = PointCloud(positions, positions, torch.tensor([[True, False]])).cleaned()
-    assert torch.equal(cloud.positions, torch.tensor([[[1.0, 1.0], [0.0, 0.0]]]))
-    assert torch.equal(cloud.features, cloud.positions)
+    assert torch.equal(cloud.positions, torch.ones(1, 2, 2))
+    assert torch.equal(cloud.features, torch.tensor([[[1.0, 1.0], [0.0, 0.0]]]))
+
+
+def test_a_cloud_of_padding_is_cleaned_to_zeros() -> None:
+    cloud = PointCloud(torch.full((1, 2, 2), torch.nan), mask=torch.zeros(1, 2, dtype=torch.bool))
+    assert torch.equal(cloud.cleaned().positions, torch.zeros(1, 2, 2))
 
 
 @pytest.mark.usefixtures("without_shape_checks")
@@ -34,6 +39,13 @@ def test_padding_is_cleaned_of_anything() -> None:
     [
         ((torch.zeros(5, 2),), ValueError, r"expected positions of shape .*found shape \(5, 2\)"),
         ((torch.zeros(1, 5, 2, dtype=torch.long),), TypeError, "found torch.int64"),
+        ((torch.zeros(1, 5, 2).half(),), TypeError, "float32 or float64; found torch.float16"),
+        ((torch.zeros(1, 5, 2).to(torch.bfloat16),), TypeError, "use torch.autocast"),
+        (
+            (torch.zeros(1, 5, 2), torch.zeros(1, 5, 1, device="meta")),
+            ValueError,
+            "expected features on cpu, where positions are; found meta",
+        ),
         (([[[0.0, 1.0]]],), TypeError, "found list"),
         (
             (torch.zeros(2, 5, 2), torch.zeros(2, 4, 1)),
@@ -66,3 +78,25 @@ def test_padding_is_cleaned_of_anything() -> None:
 def test_mistakes(arguments: tuple[object, ...], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         PointCloud(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"elements": torch.eye(3).expand(2, 3, 3)}, "expected elements of shape"),
+        ({"features": torch.zeros(2, 3, 1)}, r"expected features for \(2, 4\)"),
+        ({"orbits": torch.zeros(1, 4, 0)}, r"expected orbits for \(2, 4\)"),
+        ({"mask": torch.ones(1, 4, dtype=torch.bool)}, r"expected mask for \(2, 4\)"),
+    ],
+)
+def test_mistakes_in_lifted_clouds(changes: dict[str, torch.Tensor], message: str) -> None:
+    tensors = {
+        "elements": torch.eye(3).expand(2, 4, 3, 3),
+        "features": torch.zeros(2, 4, 1),
+        "orbits": torch.zeros(2, 4, 0),
+        "mask": torch.ones(2, 4, dtype=torch.bool),
+    }
+    LiftedCloud(**tensors)
+    with pytest.raises(ValueError, match=message):
+        LiftedCloud(**{**tensors, **changes})

@@ -1,13 +1,13 @@
 """The interface every group implements, and what all of them share."""
 
 from abc import ABC, abstractmethod
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lietransformer.errors import explain
+from lietransformer.errors import explain, require_choice
 from lietransformer.groups.series import safe_norm
 
 PairFeatures = Literal["log", "canonical"]
@@ -31,6 +31,7 @@ class Group(ABC):
             the distance weighs these against the rest.
         canonical_dimension: number of canonical coordinates (App. F, "canonical lifting").
         orbit_dimension: number of orbit invariants; zero where the action is transitive.
+        order: number of elements of the group; None where it is infinite.
         stabiliser_order: number of elements of the subgroup H that a point is lifted to,
             None where H is continuous and has to be sampled.
         rotation_weight: α in the distance α·‖rotation‖ + (1−α)·‖translation‖.
@@ -43,6 +44,7 @@ class Group(ABC):
     translation_dimension: int = 0
     canonical_dimension: int
     orbit_dimension: int = 0
+    order: int | None = None
     stabiliser_order: int | None = 1
     rotation_weight: float = 0.2
 
@@ -61,7 +63,7 @@ class Group(ABC):
 
     def multiply(
         self, g: Float[Tensor, "*#a m m"], h: Float[Tensor, "*#a m m"]
-    ) -> Float[Tensor, "*b m m"]:
+    ) -> Float[Tensor, "*a m m"]:
         """The product g·h."""
         return g @ h
 
@@ -71,7 +73,7 @@ class Group(ABC):
 
     def relative(
         self, g: Float[Tensor, "*#a m m"], g_prime: Float[Tensor, "*#a m m"]
-    ) -> Float[Tensor, "*b m m"]:
+    ) -> Float[Tensor, "*a m m"]:
         """g⁻¹g', all that attention ever sees of a pair, and invariant: (ug)⁻¹(ug') = g⁻¹g'."""
         return self.multiply(self.inverse(g), g_prime)
 
@@ -93,19 +95,16 @@ class Group(ABC):
 
     def act(
         self, g: Float[Tensor, "*#a m m"], points: Float[Tensor, "*#a n"]
-    ) -> Float[Tensor, "*b n"]:
+    ) -> Float[Tensor, "*a n"]:
         """The action g·x on points of Rⁿ."""
         return (g @ points[..., None])[..., 0]
 
     @abstractmethod
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
-        """s(x): one group element that takes the origin of x's orbit to x (§2.2)."""
+        """s(x): one group element that takes the origin x₀ of x's orbit to x (§2.2).
 
-    @abstractmethod
-    def origin(
-        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
-    ) -> Float[Tensor, "*shape n"]:
-        """The origin x₀ of the orbit of x, so that g·x₀ = x for every lift g of x."""
+        Equivariant up to the stabiliser: s(ux) = u·s(x)·h for some h ∈ H.
+        """
 
     def orbit_invariants(
         self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
@@ -117,7 +116,7 @@ class Group(ABC):
         self,
         points: Float[Tensor, "*#a n"],
         stabiliser_samples: Float[Tensor, "*#a samples m m"],
-    ) -> Float[Tensor, "*b samples m m"]:
+    ) -> Float[Tensor, "*a samples m m"]:
         """s(x)·h for each sample h of the stabiliser: part of the coset s(x)H (§3.1)."""
         return self.multiply(self.section(points)[..., None, :, :], stabiliser_samples)
 
@@ -133,6 +132,18 @@ class Group(ABC):
         scale: float = 1.0,
     ) -> Float[Tensor, "*shape m m"]:
         """Random elements: Haar-uniform in compact directions, normal with `scale` in others."""
+
+    def elements(
+        self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
+    ) -> Float[Tensor, "order m m"]:
+        """Every element of a finite group."""
+        raise ValueError(
+            explain(
+                expected="a finite group",
+                found=f"{self.name}, which is infinite",
+                remedy="draw from it with sample",
+            )
+        )
 
     def stabiliser_elements(
         self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
@@ -179,7 +190,7 @@ class Group(ABC):
 
     def pair_dimension(self, kind: PairFeatures) -> int:
         """Number of features of a pair, orbit invariants of both elements included."""
-        check_pair_features(kind)
+        require_choice("pair features", kind, PairFeatures)
         own = self.algebra_dimension if kind == "log" else self.canonical_dimension
         return own + 2 * self.orbit_dimension
 
@@ -188,7 +199,7 @@ class Group(ABC):
         g: Float[Tensor, "*#a m m"],
         g_prime: Float[Tensor, "*#a m m"],
         kind: PairFeatures = "log",
-    ) -> Float[Tensor, "*b coordinates"]:
+    ) -> Float[Tensor, "*a coordinates"]:
         """ν log(g⁻¹g'), or its canonical form."""
         relative = self.relative(g, g_prime)
         if kind == "log":
@@ -196,10 +207,17 @@ class Group(ABC):
         return self.canonical_coordinates(relative)
 
     def distance(
-        self, g: Float[Tensor, "*#a m m"], g_prime: Float[Tensor, "*#a m m"]
-    ) -> Float[Tensor, "*b"]:
-        """d(g, g') = ‖ν log(g⁻¹g')‖, rotation weighted against translation (§3.2)."""
-        return self.distance_of_coordinates(self.pair_coordinates(g, g_prime))
+        self,
+        g: Float[Tensor, "*#a m m"],
+        g_prime: Float[Tensor, "*#a m m"],
+        orbit_difference: Float[Tensor, "*#a orbit"] | None = None,
+    ) -> Float[Tensor, "*a"]:
+        """d(g, g') = ‖ν log(g⁻¹g')‖, rotation weighted against translation (§3.2).
+
+        For a group that is not transitive, the difference of the orbit invariants belongs to
+        the distance of two lifted points; left out, it is the distance within one orbit.
+        """
+        return self.distance_of_coordinates(self.pair_coordinates(g, g_prime), orbit_difference)
 
     def distance_of_coordinates(
         self,
@@ -208,9 +226,9 @@ class Group(ABC):
     ) -> Float[Tensor, "*shape"]:
         """The distance as a function of the log coordinates of g⁻¹g'.
 
-        Orbit invariants count like a translation: for a group that is not transitive two
-        elements are close only if their orbits are. Where only one kind of coordinate
-        exists there is nothing to weigh, and the distance is their plain norm.
+        Orbit invariants count like a translation: two lifted points are close only if
+        their orbits are. Where only one kind of coordinate exists there is nothing to
+        weigh, and the distance is their plain norm.
         """
         translation = coordinates[..., : self.translation_dimension]
         rotation = coordinates[..., self.translation_dimension :]
@@ -222,15 +240,3 @@ class Group(ABC):
             return safe_norm(translation)
         weight = self.rotation_weight
         return weight * safe_norm(rotation) + (1 - weight) * safe_norm(translation)
-
-
-def check_pair_features(kind: str) -> None:
-    """Refuse a kind of pair features that does not exist."""
-    if kind not in get_args(PairFeatures):
-        raise ValueError(
-            explain(
-                expected=f"pair features among {', '.join(get_args(PairFeatures))}",
-                found=repr(kind),
-                remedy="choose one of them",
-            )
-        )

@@ -26,13 +26,14 @@ class FinitePlanarGroup(Group):
     """A finite group of rotations and reflections about the origin of the plane.
 
     Its action has no continuous choice of origins for the orbits, and needs none: a point
-    is lifted to the whole group, g ↦ (g, g⁻¹x), and the invariant g⁻¹x serves as the orbit
-    invariant. Lifts are exact, and so is the invariance of a model.
+    is lifted to the whole group, which takes the place of the stabiliser, and g⁻¹x serves
+    as the orbit invariant of the lift g. Lifts are exact, and so is a model's invariance.
     """
 
     space_dimension = 2
     matrix_size = 2
     orbit_dimension = 2
+    order: int
 
     def inverse(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape m m"]:
         return g.mT
@@ -40,15 +41,15 @@ class FinitePlanarGroup(Group):
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
         return self.identity(*points.shape[:-1], dtype=points.dtype, device=points.device)
 
-    def origin(
-        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
-    ) -> Float[Tensor, "*shape n"]:
-        return self.act(self.inverse(g), points)
-
     def orbit_invariants(
         self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
     ) -> Float[Tensor, "*shape orbit"]:
-        return self.origin(g, points)
+        return self.act(self.inverse(g), points)
+
+    def stabiliser_elements(
+        self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
+    ) -> Float[Tensor, "order m m"]:
+        return self.elements(dtype=dtype, device=device)
 
     def sample(
         self,
@@ -77,19 +78,23 @@ class Cyclic(FinitePlanarGroup):
     def log_coordinates(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape algebra"]:
         return snapped_angle(g, self.order)[..., None]
 
-    def stabiliser_elements(
+    def elements(
         self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
     ) -> Float[Tensor, "order m m"]:
-        return cyclic_rotations(self.order).to(device, dtype)
+        return cyclic_rotations(self.order, dtype=dtype, device=device)
 
 
-def cyclic_rotations(order: int) -> Float[Tensor, "order 2 2"]:
-    """The rotations by multiples of 2π/order, in float64."""
-    return rotation_matrix(torch.arange(order, dtype=torch.float64) * (2 * math.pi / order))
+def cyclic_rotations(
+    order: int, *, dtype: torch.dtype, device: torch.device | str
+) -> Float[Tensor, "order 2 2"]:
+    """The rotations by multiples of 2π/order."""
+    # In float64 first: the angles of a large group are not exact enough in float32.
+    steps = torch.arange(order, dtype=torch.float64, device=device)
+    return rotation_matrix(steps * (2 * math.pi / order)).to(dtype)
 
 
 class TranslationCyclic(PlanarMotion):
     """T(2) ⋊ Cₙ ≤ SE(2): translations and rotations by multiples of 2π/n; the lift is exact."""
 
     def __init__(self, order: int) -> None:
-        super().__init__(f"T(2)xC{order}", Cyclic(order), stabiliser_order=order)
+        super().__init__(f"T(2)xC{order}", Cyclic(order))

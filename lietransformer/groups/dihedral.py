@@ -21,8 +21,8 @@ class Dihedral(FinitePlanarGroup):
 
     def __init__(self, order: int) -> None:
         self.name = f"D{order}"
-        self.order = order
-        self.stabiliser_order = 2 * order
+        self.rotations = order
+        self.order = self.stabiliser_order = 2 * order
 
     def exp(self, coordinates: Float[Tensor, "*shape algebra"]) -> Float[Tensor, "*shape m m"]:
         angle, flag = coordinates.unbind(-1)
@@ -32,15 +32,15 @@ class Dihedral(FinitePlanarGroup):
         determinant = g[..., 0, 0] * g[..., 1, 1] - g[..., 0, 1] * g[..., 1, 0]
         is_reflection = determinant < 0
         # Only the first column is read, which F leaves as it is: no need to undo it.
-        angle = snapped_angle(g, self.order)
+        angle = snapped_angle(g, self.rotations)
         return torch.stack([angle, is_reflection.to(angle.dtype)], dim=-1)
 
-    def stabiliser_elements(
+    def elements(
         self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
     ) -> Float[Tensor, "order m m"]:
-        rotations = cyclic_rotations(self.order)
-        every = torch.ones(self.order, dtype=torch.bool)
-        return torch.cat([rotations, _reflected(rotations, every)]).to(device, dtype)
+        rotations = cyclic_rotations(self.rotations, dtype=dtype, device=device)
+        every = torch.ones(self.rotations, dtype=torch.bool, device=device)
+        return torch.cat([rotations, _reflected(rotations, every)])
 
 
 def _reflected(rotation: Tensor, is_reflection: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ class TranslationDihedral(PlanarMotion):
     """
 
     def __init__(self, order: int) -> None:
-        super().__init__(f"T(2)xD{order}", Dihedral(order), stabiliser_order=2 * order)
+        super().__init__(f"T(2)xD{order}", Dihedral(order))
 
     def exp_translation(
         self, linear: Float[Tensor, "*shape k"], translation: Float[Tensor, "*shape n"]

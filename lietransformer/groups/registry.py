@@ -44,6 +44,7 @@ def register_group(pattern: str, build: Callable[..., Group]) -> None:
             on to `build` ("T({n})", "T(2)xC{n}").
         build: the class, or any function that returns the group.
     """
+    pattern = pattern.translate(_SPELLINGS)
     if pattern in _FAMILIES:
         raise ValueError(
             explain(

@@ -36,19 +36,15 @@ class RotationScaling(Group):
         return log_scale.exp()[..., None, None] * rotation_matrix(angle)
 
     def log_coordinates(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape algebra"]:
-        log_scale = g[..., :, 0].square().sum(-1).log() / 2
+        # hypot, because the square of a large ratio of scales overflows in float32.
+        log_scale = torch.hypot(g[..., 0, 0], g[..., 1, 0]).log()
         return torch.stack([log_scale, rotation_angle(g)], dim=-1)
 
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
-        is_centre = (safe_norm(points) < _SMALLEST_RADIUS)[..., None]
-        substitute = points.new_tensor([_SMALLEST_RADIUS, 0.0])
-        x, y = torch.where(is_centre, substitute, points).unbind(-1)
+        x, y = points.unbind(-1)
+        is_centre = safe_norm(points) < _SMALLEST_RADIUS
+        x, y = torch.where(is_centre, _SMALLEST_RADIUS, x), torch.where(is_centre, 0, y)
         return torch.stack([x, -y, y, x], dim=-1).unflatten(-1, (2, 2))
-
-    def origin(
-        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
-    ) -> Float[Tensor, "*shape n"]:
-        return points.new_tensor([1.0, 0.0]).expand_as(points)
 
     def sample(
         self,

@@ -12,7 +12,7 @@ from lietransformer.groups.so2 import SO2, rotation_matrix
 class PlanarMotion(Semidirect):
     """ν[log(tR)] = (V⁻¹t, θ) with V = [[a, −b], [b, a]], a = sin θ/θ, b = (1−cos θ)/θ (App. F).
 
-    Shared by SE(2) and its subgroups T(2) ⋊ Cₙ. With z = t₀ + i·t₁ multiplication by V is
+    Shared by SE(2), T(2) ⋊ Cₙ and the motions of T(2) ⋊ Dₙ. With z = t₀ + i·t₁, V is
     multiplication by (e^{iθ} − 1)/(iθ), whose inverse is (θ/2)(cot(θ/2) − i).
     """
 
@@ -43,7 +43,7 @@ class SE2(PlanarMotion):
     """
 
     def __init__(self) -> None:
-        super().__init__("SE(2)", SO2(), stabiliser_order=None)
+        super().__init__("SE(2)", SO2())
 
     def stabiliser_rotation(self, angles: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape m m"]:
         return self._embed(rotation_matrix(angles))

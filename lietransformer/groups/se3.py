@@ -22,7 +22,7 @@ class SE3(Semidirect):
     """
 
     def __init__(self) -> None:
-        super().__init__("SE(3)", SO3(), stabiliser_order=None)
+        super().__init__("SE(3)", SO3())
 
     def exp_translation(
         self, linear: Float[Tensor, "*shape k"], translation: Float[Tensor, "*shape n"]

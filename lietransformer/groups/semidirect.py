@@ -16,18 +16,18 @@ class Semidirect(Group):
     Coordinates are the translation first, then K's.
     """
 
-    def __init__(self, name: str, linear: Group, stabiliser_order: int | None) -> None:
+    def __init__(self, name: str, linear: Group) -> None:
         self.name = name
         self.linear = linear
         self.space_dimension = self.translation_dimension = linear.space_dimension
         self.matrix_size = linear.space_dimension + 1
         self.algebra_dimension = linear.space_dimension + linear.algebra_dimension
         self.canonical_dimension = linear.space_dimension + linear.canonical_dimension
-        self.stabiliser_order = stabiliser_order
+        self.stabiliser_order = linear.order
 
     def assemble(
-        self, linear: Float[Tensor, "*#shape n n"], translation: Float[Tensor, "*#shape n"]
-    ) -> Float[Tensor, "*both m m"]:
+        self, linear: Float[Tensor, "*#a n n"], translation: Float[Tensor, "*#a n"]
+    ) -> Float[Tensor, "*a m m"]:
         """The homogeneous matrix [[R, t], [0, 1]]."""
         shape = torch.broadcast_shapes(linear.shape[:-1], translation.shape)
         top = torch.cat(
@@ -55,7 +55,7 @@ class Semidirect(Group):
 
     def relative(
         self, g: Float[Tensor, "*#a m m"], g_prime: Float[Tensor, "*#a m m"]
-    ) -> Float[Tensor, "*b m m"]:
+    ) -> Float[Tensor, "*a m m"]:
         # R⁻¹(t' − t) rather than R⁻¹t' − R⁻¹t: far from the origin the latter cancels.
         inverse = self.linear.inverse(self.linear_part(g))
         difference = self.translation_part(g_prime) - self.translation_part(g)
@@ -74,7 +74,7 @@ class Semidirect(Group):
     def exp_translation(
         self, linear: Float[Tensor, "*shape k"], translation: Float[Tensor, "*shape n"]
     ) -> Float[Tensor, "*shape n"]:
-        """V(r)·t', the translation of exp(t', r) (App. F); V = I where K is discrete."""
+        """V(r)·t', the translation of exp(t', r) (App. F); V = I unless K has rotations."""
         return translation
 
     def log_translation(
@@ -91,17 +91,12 @@ class Semidirect(Group):
 
     def act(
         self, g: Float[Tensor, "*#a m m"], points: Float[Tensor, "*#a n"]
-    ) -> Float[Tensor, "*b n"]:
+    ) -> Float[Tensor, "*a n"]:
         return _apply(self.linear_part(g), points) + self.translation_part(g)
 
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
         identity = self.linear.identity(dtype=points.dtype, device=points.device)
         return self.assemble(identity, points)
-
-    def origin(
-        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
-    ) -> Float[Tensor, "*shape n"]:
-        return torch.zeros_like(points)
 
     def sample(
         self,
@@ -122,7 +117,7 @@ class Semidirect(Group):
     ) -> Float[Tensor, "order m m"]:
         if self.stabiliser_order is None:
             return super().stabiliser_elements(dtype=dtype, device=device)
-        return self._embed(self.linear.stabiliser_elements(dtype=dtype, device=device))
+        return self._embed(self.linear.elements(dtype=dtype, device=device))
 
     def sample_stabiliser(
         self,

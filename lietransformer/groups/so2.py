@@ -22,7 +22,7 @@ def half_turn_margin(dtype: torch.dtype) -> float:
 
 
 def rotation_angle(matrix: Float[Tensor, "*shape 2 2"]) -> Float[Tensor, "*shape"]:
-    """θ = atan2(R₁₀, R₀₀) in (−π, π], half turns always +π.
+    """θ = atan2(R₁₀, R₀₀) in (−π, π], half turns (up to the margin above) always +π.
 
     The paper prints arctan(R₁₀/R₀₁) (App. F), which is a misprint: R₀₁ = −R₁₀.
     """
@@ -38,7 +38,7 @@ def rotation_matrix(angle: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape 2 2
 
 
 class SO2(Group):
-    """ν[log(R)] = θ. Not transitive: the orbit invariant of x is ‖x‖, its origin (‖x‖, 0).
+    """ν[log(R)] = θ. Not transitive: the orbit of x has the invariant ‖x‖, the origin (‖x‖, 0).
 
     A point other than the centre has trivial stabiliser, so one lift is exact: the rotation
     by the point's polar angle. The centre itself is fixed by all of SO(2); it is lifted to
@@ -62,19 +62,12 @@ class SO2(Group):
         return rotation_angle(g)[..., None]
 
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
+        x, y = points.unbind(-1)
         radius = safe_norm(points)
-        is_centre = (radius == 0)[..., None]
-        axis = points.new_tensor([1.0, 0.0])
-        cosine, sine = torch.where(
-            is_centre, axis, points / torch.where(is_centre, 1, radius[..., None])
-        ).unbind(-1)
+        is_centre = radius == 0
+        safe_radius = torch.where(is_centre, 1, radius)
+        cosine, sine = torch.where(is_centre, 1, x / safe_radius), y / safe_radius
         return torch.stack([cosine, -sine, sine, cosine], dim=-1).unflatten(-1, (2, 2))
-
-    def origin(
-        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
-    ) -> Float[Tensor, "*shape n"]:
-        radius = safe_norm(points)
-        return torch.stack([radius, torch.zeros_like(radius)], dim=-1)
 
     def orbit_invariants(
         self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]

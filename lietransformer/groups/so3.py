@@ -15,7 +15,9 @@ from lietransformer.groups.so2 import half_turn_margin
 from lietransformer.random import normal, uniform_angle
 
 
-def cross(a: Float[Tensor, "*#shape 3"], b: Float[Tensor, "*#shape 3"]) -> Float[Tensor, "*s 3"]:
+def cross(
+    a: Float[Tensor, "*#shape 3"], b: Float[Tensor, "*#shape 3"]
+) -> Float[Tensor, "*shape 3"]:
     """a × b over the last axis, whatever the other axes are."""
     return torch.linalg.cross(a, b, dim=-1)
 
@@ -62,8 +64,9 @@ def quaternion_of_rotation(matrix: Float[Tensor, "*shape 3 3"]) -> Float[Tensor,
     row = rows.gather(-2, index)[..., 0, :]
     quaternion = row / row.square().sum(-1, keepdim=True).sqrt()
     # q and −q are the same rotation. At a half turn w = 0 up to rounding, and the sign of a
-    # rounding error must not choose between two axes: there the largest component stays
-    # positive, as the row has it.
+    # rounding error should not choose between the two axes: there the largest component
+    # stays positive, as the row has it. (Where two components of opposite sign are equally
+    # large the choice is left to rounding; no convention is continuous at half turns.)
     flip = quaternion[..., :1] < -half_turn_margin(matrix.dtype)
     return torch.where(flip, -quaternion, quaternion)
 
@@ -126,21 +129,16 @@ class SO3(Group):
         hemisphere) is smooth away from the equator and accurate at both poles. The coset
         s(x)H, all that the lift depends on in distribution, does not notice the seam.
         """
-        radius = safe_norm(points)[..., None]
-        axis = points.new_tensor([0.0, 0.0, 1.0])
-        direction = torch.where(radius == 0, axis, points / torch.where(radius == 0, 1, radius))
-        x, y, z = direction.unbind(-1)
+        radius = safe_norm(points)
+        is_centre = radius == 0
+        x, y, z = (points / torch.where(is_centre, 1, radius)[..., None]).unbind(-1)
+        z = torch.where(is_centre, 1, z)
         sign = torch.where(z < 0, -torch.ones_like(z), torch.ones_like(z))
         a = -1 / (sign + z)
         b = x * y * a
         first = torch.stack([1 + sign * x * x * a, sign * b, -sign * x], dim=-1)
         second = torch.stack([b, sign + y * y * a, -y], dim=-1)
-        return torch.stack([first, second, direction], dim=-1)
-
-    def origin(
-        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
-    ) -> Float[Tensor, "*shape n"]:
-        return safe_norm(points)[..., None] * points.new_tensor([0.0, 0.0, 1.0])
+        return torch.stack([first, second, torch.stack([x, y, z], dim=-1)], dim=-1)
 
     def orbit_invariants(
         self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]

@@ -18,6 +18,7 @@ class Trivial(Group):
         self.name = f"Trivial({dimension})"
         self.space_dimension = self.matrix_size = self.orbit_dimension = dimension
         self.algebra_dimension = self.canonical_dimension = 0
+        self.order = 1
 
     def inverse(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape m m"]:
         return g
@@ -33,15 +34,15 @@ class Trivial(Group):
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
         return self.identity(*points.shape[:-1], dtype=points.dtype, device=points.device)
 
-    def origin(
-        self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
-    ) -> Float[Tensor, "*shape n"]:
-        return points
-
     def orbit_invariants(
         self, g: Float[Tensor, "*shape m m"], points: Float[Tensor, "*shape n"]
     ) -> Float[Tensor, "*shape orbit"]:
         return points
+
+    def elements(
+        self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
+    ) -> Float[Tensor, "order m m"]:
+        return self.identity(1, dtype=dtype, device=device)
 
     def sample(
         self,

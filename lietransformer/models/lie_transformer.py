@@ -1,15 +1,14 @@
 """The LieTransformer (paper, §3 and Figure 1)."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from lietransformer.errors import explain
+from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
-from lietransformer.groups.base import check_pair_features
 from lietransformer.lift import LiftConfig, lift
 from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pair_geometry
 from lietransformer.nn.attention import AttentionConfig
@@ -53,25 +52,14 @@ class LieTransformerConfig:
     norm: NormKind = "layer"
 
     def __post_init__(self) -> None:
-        check_pair_features(self.pair_features)
-        for name, kind in {"head": HeadKind, "norm": NormKind}.items():
-            if getattr(self, name) not in get_args(kind):
-                raise ValueError(
-                    explain(
-                        expected=f"{name} among {', '.join(get_args(kind))}",
-                        found=repr(getattr(self, name)),
-                        remedy="choose one of them",
-                    )
-                )
-        for name in ("input_width", "output_width", "layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    explain(
-                        expected=f"{name} of at least 1",
-                        found=f"{getattr(self, name)}",
-                        remedy="use a larger number",
-                    )
-                )
+        require_choice("pair features", self.pair_features, PairFeatures)
+        require_choice("head", self.head, HeadKind)
+        require_choice("norm", self.norm, NormKind)
+        require_at_least_one("input_width", self.input_width)
+        require_at_least_one("output_width", self.output_width)
+        require_at_least_one("layers", self.layers)
+        self.lift.samples_for(get_group(self.group))
+        self.attention.check_heads(self.width, self.heads)
 
 
 class LieTransformer(nn.Module):
@@ -79,14 +67,14 @@ class LieTransformer(nn.Module):
 
     Exactly invariant to the group where the lift is exact (finite stabiliser) and the
     neighbourhood is not sampled; where Ĥ or the neighbourhood is sampled, exactly invariant
-    for samples that move with the input and in distribution otherwise.
+    for samples that move with the input and in distribution otherwise. With the lift
+    "subgroup" it is exactly invariant to T(2) ⋊ Cₖ only.
     """
 
     def __init__(self, config: LieTransformerConfig) -> None:
         super().__init__()
         self.config = config
         self.group = get_group(config.group)
-        config.lift.samples_for(self.group)  # refuses a lift that the group does not have
         pair_dimension = self.group.pair_dimension(config.pair_features)
         self.embedding = nn.Linear(config.input_width, config.width)
         self.blocks = nn.ModuleList(
@@ -124,17 +112,8 @@ class LieTransformer(nn.Module):
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch out"]:
         """The output for elements that are lifted already."""
-        encoded = self.encode(lifted, generator=generator)
-        return self.head(encoded.features, encoded.mask)
-
-    def encode(
-        self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
-    ) -> LiftedCloud:
-        """The equivariant part: the features after the last block, on the same elements."""
-        return replace(
-            lifted,
-            features=self.encode_pairs(lifted.features, self.pairs(lifted, generator=generator)),
-        )
+        geometry = self.pairs(lifted, generator=generator)
+        return self.forward_pairs(lifted.features, lifted.mask, geometry)
 
     def pairs(
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
@@ -148,10 +127,23 @@ class LieTransformer(nn.Module):
             generator=generator,
         )
 
-    def encode_pairs(
-        self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
-    ) -> Float[Tensor, "batch g out"]:
-        """Embedding and blocks: a deterministic function of features and pairs."""
+    def forward_pairs(
+        self,
+        features: Float[Tensor, "batch g width"],
+        mask: Bool[Tensor, "batch g"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "batch out"]:
+        """All that has parameters, a deterministic function of tensors: what to compile."""
+        return self.head(self._blocks(features, geometry), mask)
+
+    def encode(
+        self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
+    ) -> LiftedCloud:
+        """The equivariant part: the features after the last block, on the same elements."""
+        geometry = self.pairs(lifted, generator=generator)
+        return replace(lifted, features=self._blocks(lifted.features, geometry))
+
+    def _blocks(self, features: Tensor, geometry: PairGeometry) -> Tensor:
         features = self.embedding(features)
         for block in self.blocks:
             features = block(features, geometry)

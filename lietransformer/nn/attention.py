@@ -1,13 +1,13 @@
 """LieSelfAttention (paper, Algorithm 1 and App. E)."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from lietransformer.errors import explain
+from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.neighbourhood import PairGeometry
 from lietransformer.nn.kernels import (
     AdditiveCombination,
@@ -53,30 +53,34 @@ class AttentionConfig:
     score_width: int | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in {
-            "content": ContentKind,
-            "location": LocationKind,
-            "combination": CombinationKind,
-            "normalisation": NormalisationKind,
-        }.items():
-            if getattr(self, name) not in get_args(kind):
-                raise ValueError(
-                    explain(
-                        expected=f"attention {name} among {', '.join(get_args(kind))}",
-                        found=repr(getattr(self, name)),
-                        remedy="choose one of them",
-                    )
+        require_choice("attention content", self.content, ContentKind)
+        require_choice("attention location", self.location, LocationKind)
+        require_choice("attention combination", self.combination, CombinationKind)
+        require_choice("attention normalisation", self.normalisation, NormalisationKind)
+        require_at_least_one("attention kernel_width", self.kernel_width)
+        require_at_least_one("attention query_key_width", self.query_key_width)
+        require_at_least_one("attention score_width", self.score_width)
+
+    def check_heads(self, width: int, heads: int) -> None:
+        """Refuse a width and number of heads that these choices cannot be built with."""
+        if heads < 1 or width < 1 or width % heads:
+            raise ValueError(
+                explain(
+                    expected="a width that the number of heads divides",
+                    found=f"width={width}, heads={heads}",
+                    remedy=_nearest_widths(width, heads),
                 )
-        for name in ("kernel_width", "query_key_width", "score_width"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(
-                    explain(
-                        expected=f"attention {name} of at least 1",
-                        found=f"{value}",
-                        remedy="use a larger number",
-                    )
+            )
+        content_width = self.content_width(width // heads)
+        if self.combination == "additive" and content_width != 1:
+            raise ValueError(
+                explain(
+                    expected="a content score that is a number, because the additive "
+                    "combination k_c + k_l must be one",
+                    found=f'content="{self.content}", a vector of {content_width} per head',
+                    remedy='use content="dot_product", or combination "mlp" or "multiplicative"',
                 )
+            )
 
     def content_width(self, head_width: int) -> int:
         """How many numbers a content score is, for heads of that width."""
@@ -98,25 +102,9 @@ class LieSelfAttention(nn.Module):
         self, width: int, heads: int, pair_dimension: int, config: AttentionConfig
     ) -> None:
         super().__init__()
-        if heads < 1 or width < 1 or width % heads:
-            raise ValueError(
-                explain(
-                    expected="a width that the number of heads divides",
-                    found=f"width={width}, heads={heads}",
-                    remedy=_nearest_widths(width, heads),
-                )
-            )
+        config.check_heads(width, heads)
         head_width = width // heads
         content_width = config.content_width(head_width)
-        if config.combination == "additive" and content_width != 1:
-            raise ValueError(
-                explain(
-                    expected="a content score that is a number, because the additive "
-                    "combination k_c + k_l must be one",
-                    found=f'content="{config.content}", a vector of {content_width} per head',
-                    remedy='use content="dot_product", or combination "mlp" or "multiplicative"',
-                )
-            )
         self.heads = heads
         self.normalisation = config.normalisation
         query_key_width = config.query_key_width or head_width
@@ -124,7 +112,7 @@ class LieSelfAttention(nn.Module):
         self.key = nn.Linear(width, heads * query_key_width)
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
-        self.content = _content(config, heads, query_key_width, content_width)
+        self.content = _content(config, query_key_width, content_width)
         location_width = _location_width(config, content_width, pair_dimension)
         self.location = _location(config, heads, pair_dimension, location_width)
         self.combination = _combination(config, heads, content_width, location_width)
@@ -174,14 +162,12 @@ def _nearest_widths(width: int, heads: int) -> str:
     return f"use a width of {nearest} for {heads} heads"
 
 
-def _content(
-    config: AttentionConfig, heads: int, query_key_width: int, content_width: int
-) -> nn.Module:
+def _content(config: AttentionConfig, query_key_width: int, content_width: int) -> nn.Module:
     if config.content == "dot_product":
         return DotProductContent()
     if config.content == "concat":
         return ConcatContent()
-    return LinearConcatLinearContent(heads, query_key_width, content_width)
+    return LinearConcatLinearContent(query_key_width, content_width)
 
 
 def _location_width(config: AttentionConfig, content_width: int, pair_dimension: int) -> int:

@@ -2,9 +2,8 @@
 
 Tensors of pairs have the axes (head, batch, query, key), and a last one where the score is
 a vector. Both vector-valued content scores are a term of the query plus a term of the key,
-and are kept as such (`PairwiseSum`) until a linear map has made them narrow: the only
-tensor of pairs that gets as wide as the features is that of a product with MLP location,
-which is defined by one.
+and are kept as such (`PairwiseSum`) until a linear map has made them narrow: they are never
+concatenated for all pairs.
 """
 
 import math
@@ -78,11 +77,14 @@ class ConcatContent(nn.Module):
 
 
 class LinearConcatLinearContent(nn.Module):
-    """k_c = W·Concat[W^Q f(g), W^K f(g')] ∈ R^{d_s}, written as W₁q + W₂k."""
+    """k_c = W·Concat[W^Q f(g), W^K f(g')] ∈ R^{d_s}, written as W₁q + W₂k.
 
-    def __init__(self, heads: int, query_key_width: int, score_width: int) -> None:
+    W is the same for all heads: App. E gives only W^Q, W^K and W^V a head index.
+    """
+
+    def __init__(self, query_key_width: int, score_width: int) -> None:
         super().__init__()
-        self.mix = PerHeadLinear(heads, 2 * query_key_width, score_width)
+        self.mix = nn.Linear(2 * query_key_width, score_width)
 
     def forward(
         self,
@@ -91,9 +93,7 @@ class LinearConcatLinearContent(nn.Module):
         geometry: PairGeometry,
     ) -> PairwiseSum:
         of_query, of_key = self.mix.weight.chunk(2, dim=1)
-        assert self.mix.bias is not None
-        biased_query = _map_points(query, of_query) + self.mix.bias[:, None]
-        return PairwiseSum(biased_query, _map_points(key, of_key))
+        return PairwiseSum(F.linear(query, of_query, self.mix.bias), F.linear(key, of_key))
 
 
 class PlainLocation(nn.Module):

@@ -28,7 +28,8 @@ class PerHeadLinear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(heads, in_width, out_width))
         self.bias = nn.Parameter(torch.empty(heads, 1, out_width)) if bias else None
-        # The same initialisation as nn.Linear, for each head by itself.
+        # The same initialisation as nn.Linear, for each head by itself. (The authors' release
+        # takes the number of outputs for that of inputs here.)
         bound = 1 / math.sqrt(in_width) if in_width else 0.0
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)

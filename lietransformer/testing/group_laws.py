@@ -128,25 +128,36 @@ def _check_lift(
         *shape, 2, generator=generator, dtype=points.dtype, device=points.device
     )
     lifts = group.lift(points, samples)
-    repeated = points[..., None, :].expand(*shape, 2, group.space_dimension)
-    check.equal(
-        "g·origin = x for a lift g", group.act(lifts, group.origin(lifts, repeated)), repeated
-    )
-    moved = u[..., None, :, :].expand_as(lifts)
+    check.equal("exp(log g) = g for a lift g", group.exp(group.log_coordinates(lifts)), lifts)
+    section = group.section(points)
+    moved_points = group.act(u, points)
+    # Equivariance of the lift: s(ux)H = u·s(x)H, that is, k = s(ux)⁻¹·u·s(x) lies in H.
+    k = group.relative(group.section(moved_points), group.multiply(u, section))
+    if group.stabiliser_order is None:
+        origin = group.act(group.inverse(section), points)
+        check.equal("s(ux)⁻¹u s(x) fixes the origin", group.act(k, origin), origin)
+        of_moved = group.act(group.inverse(group.section(moved_points)), moved_points)
+        check.equal("x and ux have the same origin", of_moved, origin)
+        repeated = origin[..., None, :].expand(*shape, 2, group.space_dimension)
+        check.equal("the stabiliser fixes the origin", group.act(samples, repeated), repeated)
+    else:
+        elements = group.stabiliser_elements(dtype=points.dtype, device=points.device)
+        distance = (k[..., None, :, :] - elements).abs().amax((-1, -2)).amin(-1)
+        check.equal("s(ux)⁻¹u s(x) lies in H", distance, torch.zeros_like(distance))
+    _check_orbits(group, check, u, lifts, points)
+
+
+def _check_orbits(group: Group, check: _Checker, u: Tensor, lifts: Tensor, points: Tensor) -> None:
+    repeated = points[..., None, :].expand(*lifts.shape[:-2], group.space_dimension)
     orbits = group.orbit_invariants(lifts, repeated)
     if orbits.shape[-1] != group.orbit_dimension:
         raise AssertionError(
             f"{group.name}: {orbits.shape[-1]} orbit invariants, "
             f"orbit_dimension says {group.orbit_dimension}"
         )
+    moved = u[..., None, :, :].expand_as(lifts)
     check.equal(
         "orbit invariants are the same at (ug, ux)",
         group.orbit_invariants(group.multiply(moved, lifts), group.act(moved, repeated)),
         orbits,
-    )
-    # The lift of ux is u times a lift of x, up to the stabiliser: both take the origin to ux.
-    check.equal(
-        "(ug)·origin = ux",
-        group.act(group.multiply(moved, lifts), group.origin(lifts, repeated)),
-        group.act(moved, repeated),
     )

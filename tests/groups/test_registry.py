@@ -40,6 +40,13 @@ def test_a_name_can_be_taken_once() -> None:
         register_group("SE(2)", lambda: get_group("SE(2)"))
 
 
+def test_registered_names_may_be_spelt_as_in_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lietransformer.groups.registry._FAMILIES", dict(_FAMILIES))
+    register_group("R⁺ × SO(3)", lambda: get_group("SO(3)"))
+    assert get_group("R⁺×SO(3)") is not None
+    assert get_group("R+xSO(3)") is not None
+
+
 @pytest.fixture
 def group_from_contributing(monkeypatch: pytest.MonkeyPatch) -> Group:
     """The group that CONTRIBUTING.md adds, from the very lines it prints."""

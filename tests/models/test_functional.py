@@ -1,5 +1,9 @@
 """The model as a pure function of its parameters: what forces and vmapped seeds are made of."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -14,8 +18,7 @@ FEATURES = torch.rand(4, 6, 2, generator=seeded(1), dtype=torch.float64)
 
 
 def build(name: str, seed: int) -> LieTransformer:
-    torch.manual_seed(seed)
-    return get_preset("springs", name).build().double()
+    return get_preset("springs", name).build(seed=seed).double()
 
 
 @pytest.mark.parametrize("name", ["LieTransformer-T2 small", "LieTransformer-SE2 small"])
@@ -45,3 +48,9 @@ def test_several_seeds_at_once_are_the_seeds_one_by_one(name: str) -> None:
     together = vmap(one)(parameters, buffers)
     for model, output in zip(models, together, strict=True):
         torch.testing.assert_close(model(PointCloud(POSITIONS, FEATURES)), output)
+
+
+def test_what_is_compiled_compiles_as_one_graph() -> None:
+    """In another process: the shape checks of the test suite cannot be traced."""
+    program = Path(__file__).with_name("compile_program.py")
+    subprocess.run([sys.executable, program], check=True)

@@ -94,7 +94,7 @@ def score_by_definition(
     content, location = attention.content, attention.location
     joined = torch.cat([query, key])
     if isinstance(content, LinearConcatLinearContent):
-        k_c = linear_of(content.mix, head, joined)
+        k_c = content.mix(joined)
     elif type(content).__name__ == "ConcatContent":
         k_c = joined
     else:
@@ -155,14 +155,14 @@ def attention_by_definition(
     return torch.stack(rows).reshape(batch, count, width)
 
 
-@pytest.mark.parametrize("ball", [None, 3])
+@pytest.mark.parametrize("ball", [None, 2])
 @pytest.mark.parametrize("config", POSSIBLE, ids=describe)
 def test_every_choice_is_its_definition(config: AttentionConfig, ball: int | None) -> None:
     torch.manual_seed(0)
     group = get_group("SE(2)")
     cloud = random_cloud("SE(2)", batch=2, points=3)
     lifted = lift(cloud, group, default_lift("SE(2)"), generator=seeded())
-    geometry = pair_geometry(lifted, group, NeighbourhoodConfig(ball=ball))
+    geometry = pair_geometry(lifted, group, NeighbourhoodConfig(ball=ball, radius=3.0))
     assert (geometry.indices is None) == (ball is None)
     attention = LieSelfAttention(8, 2, 3, config).double()
     features = torch.randn(2, 6, 8, generator=seeded(1), dtype=torch.float64)
@@ -172,18 +172,22 @@ def test_every_choice_is_its_definition(config: AttentionConfig, ball: int | Non
 
 
 @pytest.mark.parametrize("config", POSSIBLE, ids=describe)
-def test_chosen_neighbours_that_are_everybody_give_dense_attention(
-    config: AttentionConfig,
+def test_gathered_neighbours_and_masked_pairs_give_the_same(
+    config: AttentionConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
     group = get_group("T(3)")
     lifted = lift(random_cloud("T(3)", points=6), group, default_lift("T(3)"))
     attention = LieSelfAttention(8, 2, 3, config).double()
     features = torch.randn(3, 6, 8, generator=seeded(1), dtype=torch.float64)
-    dense = attention(features, pair_geometry(lifted, group, NeighbourhoodConfig()))
-    gathered = pair_geometry(lifted, group, NeighbourhoodConfig(radius=1e9))
+    neighbourhood = NeighbourhoodConfig(ball=4)
+    masked = pair_geometry(lifted, group, neighbourhood)
+    assert masked.indices is None
+    monkeypatch.setattr("lietransformer.neighbourhood._DENSE_SHARE", 2.0)
+    gathered = pair_geometry(lifted, group, neighbourhood)
     assert gathered.indices is not None
-    torch.testing.assert_close(attention(features, gathered), dense)
+    assert torch.equal(gathered.mask.sum(-1), masked.mask.sum(-1))
+    torch.testing.assert_close(attention(features, gathered), attention(features, masked))
 
 
 def test_there_are_thirty_six_choices_and_eight_impossible_ones() -> None:
