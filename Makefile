@@ -9,9 +9,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-# The first interpreter that runs and is new enough. Override with PYTHON=/path/to/python.
+# The first interpreter that runs, has pip and is new enough. Override with PYTHON=/path/to/it.
 PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do \
-	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	$$candidate -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& echo $$candidate && break; done)
 
 help: ## List the targets
@@ -24,7 +24,7 @@ setup: $(INSTALLED) ## Create the environment in .venv (other targets do it by t
 # environment is made without pip and filled from outside, because some systems ship venv
 # without the means to put pip into it.
 $(INSTALLED): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "Expected Python 3.11 or newer; found none. Install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Expected Python 3.11 or newer with pip; found none. Install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
 	@echo "Installing into $(VENV) with $(PYTHON) (once; a few minutes)"
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'

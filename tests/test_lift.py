@@ -92,6 +92,14 @@ def test_evenly_spaced_lifts_have_one_random_offset_per_point() -> None:
     assert len(offsets.unique()) == len(offsets)
 
 
+def test_offsets_are_uniform_over_a_whole_turn() -> None:
+    cloud = PointCloud(torch.zeros(1, 50_000, 2))
+    config = LiftConfig("evenly_spaced", samples=1)
+    angles = angles_of(lift(cloud, get_group("SE(2)"), config, generator=seeded()).elements)
+    for moment in (angles.cos(), angles.sin(), (2 * angles).cos(), (2 * angles).sin()):
+        assert abs(moment.mean().item()) < 0.02
+
+
 def test_a_subgroup_lift_is_the_same_for_all_points_and_not_random() -> None:
     group = get_group("SE(2)")
     cloud = random_cloud("SE(2)", batch=2, points=4)

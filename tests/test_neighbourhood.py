@@ -1,5 +1,7 @@
 """Balls and their subsamples: who is in, how uniformly, and that it is invariant."""
 
+import math
+
 import pytest
 import torch
 
@@ -11,7 +13,7 @@ from lietransformer.neighbourhood import (
     pair_geometry,
 )
 from lietransformer.testing import transform
-from lietransformer.types import LiftedCloud
+from lietransformer.types import LiftedCloud, PointCloud
 from tests.cases import ALL_GROUPS, default_lift, random_cloud, seeded
 
 
@@ -37,6 +39,16 @@ def test_the_ball_holds_the_nearest_real_elements(name: str) -> None:
             real = lifted.mask[example].nonzero()[:, 0].tolist()
             nearest = sorted(real, key=lambda key: distance[example, query, key].item())[:4]
             assert set(indices[example, query].tolist()) == set(nearest)
+
+
+def test_breaking_ties_does_not_overrule_distances() -> None:
+    group = get_group("T(2)")
+    for angle in torch.linspace(0, 6, 20).tolist():
+        direction = torch.tensor([[math.cos(angle), math.sin(angle)]])
+        positions = torch.cat([0 * direction, -1.0001 * direction, direction])[None]
+        lifted = lift(PointCloud(positions), group, default_lift("T(2)"))
+        indices, _ = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=2))
+        assert set(indices[0, 0].tolist()) == {0, 2}
 
 
 def test_a_radius_excludes_what_is_farther() -> None:

@@ -62,6 +62,17 @@ def test_an_output_that_is_not_a_number_is_not_invariant() -> None:
         assert_invariant(lambda cloud: distances(cloud) * torch.nan, ROTATIONS, CLOUD)
 
 
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float64, 1e-9), (torch.float32, 1e-3)])
+def test_the_tolerance_follows_the_precision(dtype: torch.dtype, error: float) -> None:
+    def almost(cloud: PointCloud) -> Tensor:
+        return 1 + error * torch.tanh(cloud.positions[:, 0])
+
+    cloud = CLOUD.to(dtype=dtype)
+    with pytest.raises(AssertionError, match="not invariant"):
+        assert_invariant(almost, TRANSLATIONS, cloud)
+    assert_invariant(almost, TRANSLATIONS, cloud, tolerance=3 * error)
+
+
 def test_the_error_is_measured_relative_to_the_output() -> None:
     assert relative_error(torch.tensor([11.0, 0.0]), torch.tensor([10.0, 0.0])) == pytest.approx(
         0.1
@@ -170,6 +181,19 @@ class WrongDimension(SO2):
     algebra_dimension = 2
 
 
+class WrongDistance(SO2):
+    def distance(
+        self, g: Tensor, g_prime: Tensor, orbit_difference: Tensor | None = None
+    ) -> Tensor:
+        return super().distance(g, g_prime, orbit_difference) * g_prime[..., 0, 0]
+
+
+class NotAssociative(SO2):
+    def multiply(self, g: Tensor, h: Tensor) -> Tensor:
+        commutator = g[..., :1, :1] - h[..., :1, :1]
+        return g @ h * (1 + 0.1 * commutator * (g - g.mT)[..., :1, 1:] * (h - h.mT)[..., :1, 1:])
+
+
 class WrongAction(SO2):
     def act(self, g: Tensor, points: Tensor) -> Tensor:
         return super().act(g, points) + 1
@@ -186,6 +210,8 @@ class WrongAction(SO2):
         (WrongOrbit(), "orbit invariants"),
         (WrongDimension(), "algebra_dimension says"),
         (WrongAction(), "e·x = x"),
+        (WrongDistance(), r"d\(a, b\) = d\(b, a\)"),
+        (NotAssociative(), r"a\(bc\) = \(ab\)c"),
     ],
 )
 def test_a_wrong_group_is_told_which_law_it_breaks(group: Group, law: str) -> None:

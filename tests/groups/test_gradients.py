@@ -128,6 +128,42 @@ def test_series_meet_their_closed_forms(function: Series, angle: float) -> None:
     assert function(x).item() == pytest.approx(SERIES[function](angle), rel=1e-13)
 
 
+# Leading Taylor coefficients in x = θ², from which value and derivatives near 0 follow.
+TAYLOR: dict[Series, tuple[float, float, float, float]] = {
+    sine_ratio: (1, -1 / 6, 1 / 120, -1 / 5040),
+    versine_ratio: (1 / 2, -1 / 24, 1 / 720, -1 / 40320),
+    sine_remainder: (1 / 6, -1 / 120, 1 / 5040, -1 / 362880),
+    inverse_jacobian_ratio: (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600),
+}
+
+
+@pytest.mark.parametrize("function", SERIES)
+@pytest.mark.parametrize("angle", [0.0, 1e-8, 1e-6, 1e-4, 1e-3])
+def test_series_are_accurate_near_zero_with_two_derivatives(function: Series, angle: float) -> None:
+    x = torch.tensor([angle**2], dtype=torch.float64, requires_grad=True)
+    value = function(x)
+    (first,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    a, b, c, d = TAYLOR[function]
+    z = angle**2
+    assert value.item() == pytest.approx(a + b * z + c * z**2, rel=1e-13)
+    assert first.item() == pytest.approx(b + 2 * c * z + 3 * d * z**2, rel=1e-11)
+    assert second.item() == pytest.approx(2 * c + 6 * d * z, rel=1e-9)
+
+
+@pytest.mark.parametrize("sine", [0.0, 1e-8, 1e-6, 1e-4, 1e-3])
+def test_arctangent_ratio_is_accurate_near_zero_with_two_derivatives(sine: float) -> None:
+    """atan2(s, 1)/s = 1 − s²/3 + s⁴/5 − …, as a function of s²."""
+    x = torch.tensor([sine**2], dtype=torch.float64, requires_grad=True)
+    value = arctangent_ratio(x, torch.ones(1, dtype=torch.float64))
+    (first,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    z = sine**2
+    assert value.item() == pytest.approx(1 - z / 3 + z**2 / 5, rel=1e-13)
+    assert first.item() == pytest.approx(-1 / 3 + 2 * z / 5, rel=1e-11)
+    assert second.item() == pytest.approx(2 / 5 - 6 * z / 7, rel=1e-9)
+
+
 @pytest.mark.parametrize("function", SERIES)
 def test_series_derivatives_are_continuous_at_the_switch(
     function: Series,

@@ -34,6 +34,75 @@ def test_every_published_lie_transformer_is_there_and_names_are_unique() -> None
     assert {"LieTransformer-T3", "LieTransformer-SE3"} <= {n for task, n in names if task == "qm9"}
 
 
+def settings(preset: Preset) -> dict[str, object]:
+    config = preset.config
+    return {
+        "layers": config.layers,
+        "heads": config.heads,
+        "width": config.width,
+        "kernel": config.attention.kernel_width,
+        "attention": (
+            config.attention.content,
+            config.attention.location,
+            config.attention.combination,
+            config.attention.normalisation,
+        ),
+        "lift": (config.lift.scheme, config.lift.samples),
+        "ball": config.neighbourhood.ball,
+        "samples": config.neighbourhood.samples,
+        "pairs": config.pair_features,
+        "head": config.head,
+        "norm": config.norm,
+    }
+
+
+CONSTELLATIONS = {
+    "layers": 10,
+    "heads": 8,
+    "width": 128,
+    "kernel": 12,
+    "attention": ("dot_product", "mlp", "additive", "constant"),
+    "lift": ("exact", None),
+    "ball": None,
+    "samples": None,
+    "pairs": "log",
+    "head": "pool_then_mlp",
+    "norm": "layer",
+}
+SPRINGS = {**CONSTELLATIONS, "layers": 5, "width": 160, "kernel": 16}
+SPRINGS_SE2 = {**SPRINGS, "lift": ("subgroup", 2), "pairs": "canonical"}
+SMALL = {"layers": 3, "width": 80}
+QM9 = {
+    **SPRINGS,
+    "layers": 13,
+    "width": 848,
+    "attention": ("linear_concat_linear", "plain", "mlp", "constant"),
+    "ball": 50,
+    "samples": 25,
+    "head": "linear_then_pool",
+}
+PAPER: dict[tuple[str, str], dict[str, object]] = {
+    ("constellations", "LieTransformer-T2"): CONSTELLATIONS,
+    ("constellations", "LieTransformer-SE2"): {**CONSTELLATIONS, "lift": ("evenly_spaced", 1)},
+    ("springs", "LieTransformer-T2"): SPRINGS,
+    ("springs", "LieTransformer-T2 small"): {**SPRINGS, **SMALL},
+    ("springs", "LieTransformer-SE2"): SPRINGS_SE2,
+    ("springs", "LieTransformer-SE2 small"): {**SPRINGS_SE2, **SMALL},
+    ("qm9", "LieTransformer-T3"): QM9,
+    ("qm9", "LieTransformer-SE3"): {
+        **QM9,
+        "layers": 30,
+        "lift": ("random", 2),
+        "ball": 25,
+        "samples": 20,
+    },
+}
+
+
+def test_presets_have_the_settings_of_appendix_i() -> None:
+    assert {(p.task, p.model): settings(p) for p in presets()} == PAPER
+
+
 def test_counting_without_allocating_counts_the_same() -> None:
     preset = get_preset("springs", "LieTransformer-SE2")
     assert count_parameters(preset.build(seed=0)) == preset.parameter_count

@@ -174,6 +174,15 @@ def test_springs_se2_is_exactly_invariant_to_half_turns() -> None:
         assert_invariant(model, get_group("T(2)xC2"), cloud)
 
 
+def test_the_canonical_lift_is_another_function_than_the_log_map() -> None:
+    cloud = random_cloud("SE(2)")
+    log, canonical = (
+        build("SE(2)", pair_features=kind)(cloud, generator=seeded())
+        for kind in ("log", "canonical")
+    )
+    assert relative_error(log, canonical) > 1e-3
+
+
 def test_softmax_is_blind_on_equal_features_and_constant_normalisation_is_not() -> None:
     """Why the constellations, whose points all have the feature 1, cannot use softmax."""
     near = PointCloud(torch.randn(1, 6, 2, generator=seeded(), dtype=torch.float64))
