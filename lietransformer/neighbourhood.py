@@ -12,10 +12,11 @@ from lietransformer.precision import in_full_precision
 from lietransformer.random import require_generator, uniform
 from lietransformer.types import LiftedCloud
 
-# Ties in distance are the rule for finite groups (a turn by +θ is as far as one by −θ). They
-# are broken by another invariant of the pair, because rounding or the order of the points
-# would break them differently for a transformed or a permuted input. So distances that agree
-# to this precision count as tied: well above rounding, well below anything that matters.
+# Ties in distance are the rule on lattices and for finite groups (a turn by +θ is as far as
+# one by −θ). They are broken by other invariants of the pair, because rounding or the order
+# of the points would break them differently for a transformed or a permuted input. So
+# distances that agree to this precision count as tied, with each other and with the radius:
+# well above rounding, well below anything that matters.
 _TIE = {torch.float32: 2e-5, torch.float64: 1e-9}
 
 # A neighbourhood of at least this share of all elements is cheaper to compute as all pairs
@@ -209,18 +210,23 @@ def _ranking(
     coordinates = group.pair_coordinates(
         lifted.elements[:, queries, None], lifted.elements[:, None, :]
     )
-    invariants = coordinates
-    orbit_difference = None
-    if group.orbit_dimension:
-        orbit_difference = lifted.orbits[:, queries, None] - lifted.orbits[:, None, :]
-        invariants = torch.cat([coordinates, orbit_difference], dim=-1)
+    orbit_difference = lifted.orbits[:, queries, None] - lifted.orbits[:, None, :]
     distance = group.distance_of_coordinates(coordinates, orbit_difference)
+    tie = _TIE[distance.dtype]
     excluded = ~lifted.mask[:, None, :]
     if config.radius is not None:
-        excluded = excluded | (distance > config.radius)
-    direction = torch.arange(1, invariants.shape[-1] + 1, device=distance.device).cos()
-    ranking = distance + _TIE[distance.dtype] * (invariants * direction).sum(-1)
+        excluded = excluded | (distance > config.radius * (1 + tie))
+    # Coincident points differ in their features alone; if not even there, either will do.
+    ranking = distance + tie * (
+        _number(coordinates) + _number(orbit_difference) + _number(lifted.features)[:, None, :]
+    )
     return ranking.masked_fill(excluded, torch.inf)
+
+
+def _number(vectors: Tensor) -> Tensor:
+    """A number in (−1, 1) for each vector, different for different ones but by accident."""
+    direction = torch.arange(1, vectors.shape[-1] + 1, dtype=vectors.dtype, device=vectors.device)
+    return (vectors * direction.cos()).sum(-1).tanh()
 
 
 def _subsample(

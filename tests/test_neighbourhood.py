@@ -1,6 +1,7 @@
 """Balls and their subsamples: who is in, how uniformly, and that it is invariant."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,9 +13,17 @@ from lietransformer.neighbourhood import (
     choose_neighbours,
     pair_geometry,
 )
-from lietransformer.testing import transform
+from lietransformer.testing import assert_invariant, assert_permutation_invariant, transform
 from lietransformer.types import LiftedCloud, PointCloud
-from tests.cases import ALL_GROUPS, default_lift, random_cloud, seeded
+from tests.cases import (
+    ALL_GROUPS,
+    EXACT_GROUPS,
+    PRECISIONS,
+    build,
+    default_lift,
+    random_cloud,
+    seeded,
+)
 
 
 def lifted_cloud(name: str, points: int = 9) -> LiftedCloud:
@@ -70,20 +79,30 @@ def test_subsamples_are_uniform_and_independent_for_every_query() -> None:
     generator = seeded()
     runs = 4000
     hits = torch.zeros(2, 8, 8)
-    together = 0
+    together = torch.zeros(2)
     for _ in range(runs):
         indices, mask = choose_neighbours(lifted, group, config, generator=generator)
         assert mask.all()
         hits.scatter_add_(2, indices, torch.ones(indices.shape))
-        # Do queries 1 and 2 of example 1 both draw the member of rank 0 of their balls?
-        together += int(
-            bool((indices[1, 1] == ball[1, 1, 0]).any() and (indices[1, 2] == ball[1, 2, 0]).any())
-        )
+        # Who draws the nearest of its ball together with the first query of example 1: the
+        # next query, and the first query of example 0?
+        nearest = (indices == ball[:, :, :1]).any(-1)
+        together += nearest[1, 0] & torch.stack([nearest[1, 1], nearest[0, 0]])
     members = torch.zeros(2, 8, 8).scatter_(2, ball, 1.0)
     frequency = hits / runs
     assert (frequency[members == 0] == 0).all()
     assert (frequency[members == 1] - 0.5).abs().max() < 0.05
-    assert abs(together / runs - 0.25) < 0.04
+    assert (together / runs - 0.25).abs().max() < 0.04
+
+
+@pytest.mark.parametrize("samples", [2, 7])
+def test_samples_of_everything_are_that_many(samples: int) -> None:
+    """Whether they are gathered or masked out of all pairs."""
+    lifted = lifted_cloud("T(2)")
+    config = NeighbourhoodConfig(samples=samples)
+    geometry = pair_geometry(lifted, get_group("T(2)"), config, generator=seeded())
+    assert (geometry.indices is None) == (samples == 7)
+    assert (geometry.mask.sum(-1) == samples).all()
 
 
 def test_a_ball_smaller_than_the_sample_is_used_whole() -> None:
@@ -121,6 +140,48 @@ def test_balls_are_invariant(name: str, ball: int) -> None:
         u = group.sample(2, generator=seeded(seed), dtype=torch.float64)
         moved, _ = choose_neighbours(transform(group, u, lifted), group, config)
         assert torch.equal(indices.sort(-1).values, moved.sort(-1).values)
+
+
+def lattice(name: str, dtype: torch.dtype) -> PointCloud:
+    """The most symmetric of inputs: nearly every distance is tied with another."""
+    dimension = get_group(name).space_dimension
+    steps = torch.tensor([-1.0, 0.0, 1.0], dtype=dtype)
+    points = torch.cartesian_prod(*[steps] * dimension).reshape(-1, dimension)
+    points = points[points.norm(dim=-1) > 0]  # at the origin some groups are singular
+    features = torch.randn(1, len(points), 2, generator=seeded(3), dtype=dtype)
+    return PointCloud(points[None], features)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize(
+    "config",
+    [
+        NeighbourhoodConfig(ball=3),
+        NeighbourhoodConfig(ball=4),
+        NeighbourhoodConfig(radius=1.0),
+        NeighbourhoodConfig(radius=0.8),
+    ],
+)
+def test_ties_do_not_break_any_symmetry(
+    name: str, config: NeighbourhoodConfig, dtype: torch.dtype
+) -> None:
+    model = build(name, dtype, neighbourhood=config)
+    lifted = model.lift(lattice(name, dtype), generator=seeded())
+    assert_invariant(model.forward_lifted, get_group(name), lifted)
+    assert_permutation_invariant(model.forward_lifted, lifted)
+    if name in EXACT_GROUPS:
+        assert_invariant(model, get_group(name), lattice(name, dtype))
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize("ball", [2, 4, 5])
+def test_the_order_of_coincident_elements_does_not_matter(name: str, ball: int) -> None:
+    lifted = lifted_cloud(name, points=3)
+    thrice = lifted.take(torch.arange(lifted.mask.shape[1]).repeat(3))
+    features = torch.randn(thrice.features.shape, generator=seeded(), dtype=torch.float64)
+    model = build(name, neighbourhood=NeighbourhoodConfig(ball=ball))
+    assert_permutation_invariant(model.forward_lifted, replace(thrice, features=features))
 
 
 @pytest.mark.parametrize("name", ALL_GROUPS)

@@ -63,11 +63,13 @@ def quaternion_of_rotation(matrix: Float[Tensor, "*shape 3 3"]) -> Float[Tensor,
     index = largest[..., None, None].expand(*largest.shape, 1, 4)
     row = rows.gather(-2, index)[..., 0, :]
     quaternion = row / row.square().sum(-1, keepdim=True).sqrt()
-    # q and −q are the same rotation. At a half turn w = 0 up to rounding, and the sign of a
-    # rounding error should not choose between the two axes: there the largest component
-    # stays positive, as the row has it. (Where two components of opposite sign are equally
-    # large the choice is left to rounding; no convention is continuous at half turns.)
-    flip = quaternion[..., :1] < -half_turn_margin(matrix.dtype)
+    # q and −q are the same rotation, and w ≥ 0 chooses between them. At a half turn w = 0 up
+    # to rounding, whose sign must not choose the axis: there its first component that is not
+    # zero is positive.
+    margin = half_turn_margin(matrix.dtype)
+    w, x, y, z = quaternion[..., None].unbind(-2)
+    leading = torch.where(x.abs() > margin, x, torch.where(y.abs() > margin, y, z))
+    flip = torch.where(w.abs() > margin, w, leading) < 0
     return torch.where(flip, -quaternion, quaternion)
 
 

@@ -112,10 +112,18 @@ def test_half_turns_have_one_angle_whatever_the_rounding(name: str, dtype: torch
         torch.testing.assert_close(angle, half.to(dtype), rtol=1e-5, atol=1e-5)
 
 
-def test_half_turns_of_space_have_one_axis_whatever_the_rounding() -> None:
+@pytest.mark.parametrize(
+    "axis", [(0.6, -0.7, 0.1), (1.0, -1.0, 0.0), (0.0, 1.0, -1.0), (-1.0, 0.0, 0.0)]
+)
+def test_half_turns_of_space_have_one_axis_whatever_the_rounding(
+    axis: tuple[float, float, float],
+) -> None:
     group = get_group("SO(3)")
-    axis = torch.tensor([0.6, -0.7, 0.1], dtype=torch.float64)
-    axis = axis / axis.norm()
-    errors = torch.linspace(-20, 20, 41, dtype=torch.float64)[:, None] * 2.2e-16
-    logs = group.log_coordinates(group.exp((math.pi + errors) * axis))
-    torch.testing.assert_close(logs, logs[0].expand_as(logs))
+    direction = torch.tensor(axis, dtype=torch.float64)
+    direction = direction / direction.norm()
+    angles = math.pi + torch.linspace(-20, 20, 41, dtype=torch.float64)[:, None] * 2.2e-16
+    elements = group.exp(angles * direction)
+    elements = elements + 1e-15 * torch.randn(elements.shape, generator=seeded()).double()
+    logs = group.log_coordinates(elements)
+    torch.testing.assert_close(logs, logs[0].expand_as(logs), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(logs[0].abs(), math.pi * direction.abs(), rtol=1e-12, atol=1e-12)
