@@ -31,7 +31,7 @@ TETROMINOES = {
 NOISE = 0.05
 COPIES_IN_BATCH = 4
 COPIES_IN_TEST = 64
-LEARNT = 0.8
+LEARNT = 0.5
 
 CONFIG = LieTransformerConfig(
     group="SE(2)",
