@@ -130,15 +130,6 @@ def lift(
     the whole stabiliser, in distribution where it is sampled, and to T(2) ⋊ Cₖ where it is
     the subgroup Cₖ.
     """
-    found = cloud.positions.shape[-1]
-    if found != group.space_dimension:
-        raise ValueError(
-            explain(
-                expected=f"points of dimension {group.space_dimension}, which {group.name} acts on",
-                found=f"positions of shape {tuple(cloud.positions.shape)}",
-                remedy="use the group of that dimension, or other positions",
-            )
-        )
     cloud = cloud.cleaned()
     stabiliser = choose_stabiliser_samples(group, config, cloud.positions, generator)
     samples = stabiliser.shape[2]

@@ -166,7 +166,7 @@ def test_mistakes_in_the_settings() -> None:
 
 
 def test_points_of_the_wrong_dimension() -> None:
-    with pytest.raises(ValueError, match=r"dimension 3, which SE\(3\) acts on; found positions"):
+    with pytest.raises(ValueError, match=r"dimension 3, which SE\(3\) acts on; found points"):
         lift(
             random_cloud("SE(2)"),
             get_group("SE(3)"),

@@ -118,6 +118,15 @@ class Group(ABC):
         stabiliser_samples: Float[Tensor, "*#a samples m m"],
     ) -> Float[Tensor, "*a samples m m"]:
         """s(x)·h for each sample h of the stabiliser: part of the coset s(x)H (§3.1)."""
+        if points.shape[-1] != self.space_dimension:
+            raise ValueError(
+                explain(
+                    expected=f"points of dimension {self.space_dimension}, "
+                    f"which {self.name} acts on",
+                    found=f"points of shape {tuple(points.shape)}",
+                    remedy="use the group of that dimension, or other points",
+                )
+            )
         return self.multiply(self.section(points)[..., None, :, :], stabiliser_samples)
 
     # Random elements. Each takes its numbers from an explicit generator.

@@ -150,6 +150,14 @@ class LieTransformer(nn.Module):
         return features
 
     def _check(self, cloud: PointCloud) -> None:
+        if not isinstance(cloud, PointCloud):
+            raise TypeError(
+                explain(
+                    expected="a PointCloud",
+                    found=type(cloud).__name__,
+                    remedy="wrap positions in PointCloud(positions)",
+                )
+            )
         width = cloud.features.shape[-1]
         if width != self.config.input_width:
             raise ValueError(

@@ -116,7 +116,7 @@ def test_geometry_keeps_its_precision_under_autocast(name: str) -> None:
 @pytest.mark.parametrize(
     ("cloud", "error", "message"),
     [
-        (random_cloud("T(3)"), ValueError, r"dimension 2, which T\(2\) acts on; found positions"),
+        (random_cloud("T(3)"), ValueError, r"dimension 2, which T\(2\) acts on; found points"),
         (
             PointCloud(torch.zeros(1, 4, 2, dtype=torch.float64)),
             ValueError,
@@ -127,6 +127,7 @@ def test_geometry_keeps_its_precision_under_autocast(name: str) -> None:
             TypeError,
             "a point cloud in torch.float64.*found torch.float32. Convert",
         ),
+        (torch.zeros(1, 4, 2), TypeError, r"expected a PointCloud; found Tensor. Wrap positions"),
         (random_cloud("T(2)").to("meta"), ValueError, "on cpu, where the model is; found meta"),
     ],
 )
