@@ -130,6 +130,24 @@ def test_permutations() -> None:
         assert_permutation_equivariant(lambda cloud: cloud.positions.cumsum(1), CLOUD)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_permutation_is_never_the_identity(seed: int) -> None:
+    two = random_cloud("T(2)", points=2, masked=False)
+    with pytest.raises(AssertionError, match="not permutation invariant"):
+        assert_permutation_invariant(lambda cloud: cloud.positions[:, 0], two, seed=seed)
+
+
+def test_outputs_that_are_not_real_numbers() -> None:
+    assert_invariant(lambda cloud: distances(cloud) > 1, ROTATIONS, CLOUD)
+    with pytest.raises(TypeError, match=r"returns a tensor.*found tuple"):
+        assert_invariant(lambda cloud: (distances(cloud),), ROTATIONS, CLOUD)  # type: ignore[arg-type, return-value]
+
+
+def test_nothing_is_shown_on_an_empty_cloud() -> None:
+    with pytest.raises(ValueError, match="a cloud with examples and points"):
+        assert_invariant(distances, ROTATIONS, random_cloud("T(2)", points=0))
+
+
 def test_padding() -> None:
     assert_padding_invariant(distances, CLOUD)
     assert_padding_invariant(lambda cloud: cloud.positions.exp(), CLOUD)

@@ -97,6 +97,7 @@ class Group(ABC):
         self, g: Float[Tensor, "*#a m m"], points: Float[Tensor, "*#a n"]
     ) -> Float[Tensor, "*a n"]:
         """The action g·x on points of Rⁿ."""
+        self._require_points(points)
         return (g @ points[..., None])[..., 0]
 
     @abstractmethod
@@ -118,7 +119,11 @@ class Group(ABC):
         stabiliser_samples: Float[Tensor, "*#a samples m m"],
     ) -> Float[Tensor, "*a samples m m"]:
         """s(x)·h for each sample h of the stabiliser: part of the coset s(x)H (§3.1)."""
-        if points.shape[-1] != self.space_dimension:
+        self._require_points(points)
+        return self.multiply(self.section(points)[..., None, :, :], stabiliser_samples)
+
+    def _require_points(self, points: Tensor) -> None:
+        if points.shape[-1:] != (self.space_dimension,):
             raise ValueError(
                 explain(
                     expected=f"points of dimension {self.space_dimension}, "
@@ -127,7 +132,6 @@ class Group(ABC):
                     remedy="use the group of that dimension, or other points",
                 )
             )
-        return self.multiply(self.section(points)[..., None, :, :], stabiliser_samples)
 
     # Random elements. Each takes its numbers from an explicit generator.
 

@@ -25,7 +25,7 @@ class _Family:
     build: Callable[..., Group]
 
     def parameters(self, name: str) -> tuple[int, ...] | None:
-        regex = re.escape(self.pattern).replace(re.escape("{n}"), r"([1-9]\d*)")
+        regex = re.escape(self.pattern).replace(re.escape("{n}"), "([1-9][0-9]*)")
         match = re.fullmatch(regex, name)
         return None if match is None else tuple(int(number) for number in match.groups())
 
@@ -63,6 +63,14 @@ def group_names() -> list[str]:
 
 def get_group(name: str) -> Group:
     """The group of that name; an unknown one is answered with the list of those that exist."""
+    if not isinstance(name, str):
+        raise TypeError(
+            explain(
+                expected="the name of a group, such as 'SE(2)'",
+                found=repr(name),
+                remedy="pass its name; a group object has it as .name",
+            )
+        )
     spelling = name.translate(_SPELLINGS)
     for family in _FAMILIES.values():
         parameters = family.parameters(spelling)

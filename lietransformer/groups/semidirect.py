@@ -92,6 +92,7 @@ class Semidirect(Group):
     def act(
         self, g: Float[Tensor, "*#a m m"], points: Float[Tensor, "*#a n"]
     ) -> Float[Tensor, "*a n"]:
+        self._require_points(points)
         return _apply(self.linear_part(g), points) + self.translation_part(g)
 
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:

@@ -112,7 +112,10 @@ def arctangent_ratio(
 
 
 def safe_norm(vectors: Float[Tensor, "... d"]) -> Float[Tensor, "..."]:
-    """‖v‖ over the last axis, with gradient zero (instead of NaN) at v = 0."""
+    """‖v‖ over the last axis, with gradient zero (instead of NaN) at v = 0.
+
+    Zero is also what is so short that its square underflows (1e-19 in float32).
+    """
     squared = vectors.square().sum(-1)
-    is_zero = squared == 0
+    is_zero = squared < torch.finfo(squared.dtype).tiny
     return torch.where(is_zero, 0, torch.where(is_zero, 1, squared).sqrt())

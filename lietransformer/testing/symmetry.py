@@ -2,12 +2,13 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from lietransformer.errors import explain
 from lietransformer.groups import Group
 from lietransformer.types import LiftedCloud, PointCloud
 
@@ -23,7 +24,8 @@ def relative_error(actual: Tensor, expected: Tensor) -> float:
         raise AssertionError(
             f"the output changed its shape from {tuple(expected.shape)} to {tuple(actual.shape)}"
         )
-    actual, expected = actual.detach(), expected.detach()
+    # Also outputs that are whole numbers or flags are compared as numbers.
+    actual, expected = actual.detach().double(), expected.detach().double()
     if not (actual.isfinite().all() and expected.isfinite().all()):
         return float("inf")
     if expected.numel() == 0:
@@ -230,9 +232,16 @@ def _act_on_output(group: Group, u: Tensor, output: Any) -> Any:
 def _output_error(actual: Any, expected: Any) -> float:
     if isinstance(actual, Tensor):
         return relative_error(actual, expected)
-    assert is_dataclass(actual)
+    if not isinstance(actual, PointCloud | LiftedCloud):
+        raise TypeError(
+            explain(
+                expected="a module that returns a tensor, a PointCloud or a LiftedCloud",
+                found=type(actual).__name__,
+                remedy="wrap it in a function that picks one output",
+            )
+        )
     return max(
-        relative_error(getattr(actual, field.name).double(), getattr(expected, field.name).double())
+        relative_error(getattr(actual, field.name), getattr(expected, field.name))
         for field in fields(actual)
     )
 
@@ -242,11 +251,22 @@ def _reference(cloud: Cloud) -> Tensor:
 
 
 def _permutation(cloud: Cloud, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randperm(cloud.mask.shape[1], generator=generator).to(cloud.mask.device)
+    count = cloud.mask.shape[1]
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    # The identity would show nothing.
+    order = order.roll(1) if torch.equal(order, torch.arange(count)) else order
+    return order.to(cloud.mask.device)
 
 
 def _call(module: Callable[..., Any], cloud: Cloud, seed: int) -> Any:
+    if cloud.mask.numel() == 0:
+        raise ValueError(
+            explain(
+                expected="a cloud with examples and points, on which a property can be seen",
+                found=f"a mask of shape {tuple(cloud.mask.shape)}",
+                remedy="use a larger one",
+            )
+        )
     signature = module.forward if isinstance(module, torch.nn.Module) else module
     if "generator" in inspect.signature(signature).parameters:
         return module(cloud, generator=torch.Generator().manual_seed(seed))

@@ -106,6 +106,21 @@ def test_lift_and_orbits_have_finite_derivatives_everywhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["SO(2)", "SO(3)", "R+xSO(2)"])
+@pytest.mark.parametrize("size", [10.0**-power for power in range(15, 30)])
+def test_points_next_to_the_origin_are_lifted_to_group_elements(name: str, size: float) -> None:
+    """In float32, where squares of such numbers underflow."""
+    group = get_group(name)
+    points = size * torch.ones(1, group.space_dimension)
+    points.requires_grad_()
+    g = group.section(points)
+    torch.testing.assert_close(
+        group.exp(group.log_coordinates(g)), g, rtol=1e-4, atol=1e-6 * g.abs().max().item()
+    )
+    (gradient,) = torch.autograd.grad(g.sum(), points)
+    assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["SO(2)", "SO(3)", "R+xSO(2)"])
 def test_section_gradients(name: str) -> None:
     group = get_group(name)
     points = torch.randn(4, group.space_dimension, generator=seeded(3), dtype=torch.float64)
