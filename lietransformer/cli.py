@@ -2,15 +2,25 @@
 
 import argparse
 import json
+import signal
+import sys
 from collections.abc import Sequence
 
 from lietransformer import __version__
+from lietransformer.data import command as data_command
+from lietransformer.errors import UserError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; the exit code is 0 if it did what was asked."""
     options = _parser().parse_args(arguments)
-    return int(options.run(options))
+    try:
+        return int(options.run(options))
+    except UserError as error:
+        print(f"lietransformer: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -24,6 +34,8 @@ def _parser() -> argparse.ArgumentParser:
     models = commands.add_parser("models", help="list the paper's models and their sizes")
     models.add_argument("--json", action="store_true", help="print JSON instead of a table")
     models.set_defaults(run=_models)
+
+    data_command.add_parser(commands)
 
     quickstart = commands.add_parser(
         "quickstart", help="build a LieTransformer-SE(2), measure its invariance, train it"

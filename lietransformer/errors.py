@@ -28,3 +28,7 @@ def require_at_least_one(name: str, value: int | None) -> None:
                 expected=f"{name} of at least 1", found=f"{value}", remedy="use a larger number"
             )
         )
+
+
+class UserError(Exception):
+    """A mistake that the user can mend: the command line prints its message, not a traceback."""

@@ -5,12 +5,26 @@ gives the same stream whether the model runs on a CPU or on a GPU.
 """
 
 import math
+import zlib
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from lietransformer.errors import explain
+
+
+def stream(seed: int, *purpose: int | str) -> torch.Generator:
+    """A generator for one purpose, independent of those for every other seed and purpose.
+
+    `stream(seed, "order", 7)` is the same wherever and whenever it is asked for, so what
+    epoch 7 needs can be drawn without the epochs before it.
+    """
+    # As a spawn key, (1,) and (1, 0) differ; as plain entropy they would not.
+    key = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in purpose]
+    sequence = np.random.SeedSequence(seed, spawn_key=key)
+    return torch.Generator().manual_seed(int(sequence.generate_state(1, np.uint64)[0]))
 
 
 def uniform(

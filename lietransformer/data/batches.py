@@ -1,0 +1,99 @@
+"""Batches of examples, as they come out of a loader."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from lietransformer.data.augmentation import (
+    Augmentation,
+    augment,
+    draw_transformations,
+    transform,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstellationBatch:
+    """Constellations to count patterns in.
+
+    Attributes:
+        positions: vertices; those that are absent are 0.
+        mask: which vertices are there.
+        instance: which instance a vertex belongs to, −1 for none.
+        counts: the target, how many instances of each pattern there are.
+    """
+
+    positions: Float[Tensor, "batch n 2"]
+    mask: Bool[Tensor, "batch n"]
+    instance: Int[Tensor, "batch n"]
+    counts: Int[Tensor, "batch patterns"]
+
+    def augmented(self, kind: Augmentation, *, generator: torch.Generator) -> "ConstellationBatch":
+        """Each example moved by its own random transformation."""
+        return replace(self, positions=_augmented(self.positions, self.mask, kind, generator))
+
+
+@dataclass(frozen=True, eq=False)
+class SpringBatch:
+    """Pieces of trajectories.
+
+    Attributes:
+        states: q and p of each particle at successive times.
+        masses: of the particles.
+        stiffness: k of the particles.
+    """
+
+    states: Float[Tensor, "batch times 2 particles space"]
+    masses: Float[Tensor, "batch particles"]
+    stiffness: Float[Tensor, "batch particles"]
+
+    def augmented(self, kind: Augmentation, *, generator: torch.Generator) -> "SpringBatch":
+        """Each system moved by its own random transformation: positions by g, momenta by dg."""
+        if kind == "none":
+            return self
+        states = self.states
+        elements = draw_transformations(kind, len(states), generator=generator, dtype=states.dtype)
+        elements = elements.to(states.device)
+        position, momentum = states.unbind(dim=2)
+        moved = transform(position.flatten(1, 2), elements, kind).view_as(position)
+        differential = elements[:, None, : states.shape[-1], : states.shape[-1]]
+        turned = momentum @ differential.mT
+        return replace(self, states=torch.stack([moved, turned], dim=2))
+
+
+@dataclass(frozen=True, eq=False)
+class MoleculeBatch:
+    """Molecules, padded to the largest.
+
+    Attributes:
+        positions: atoms, in Å; padding is 0.
+        charges: nuclear charges; padding is 0.
+        mask: which atoms are real.
+        targets: the 12 properties in the table's units.
+        index: numbers of the molecules in QM9.
+    """
+
+    positions: Float[Tensor, "batch n 3"]
+    charges: Int[Tensor, "batch n"]
+    mask: Bool[Tensor, "batch n"]
+    targets: Float[Tensor, "batch properties"]
+    index: Int[Tensor, "batch"]
+
+    def augmented(self, kind: Augmentation, *, generator: torch.Generator) -> "MoleculeBatch":
+        """Each molecule moved by its own random transformation."""
+        return replace(self, positions=_augmented(self.positions, self.mask, kind, generator))
+
+
+Batch = ConstellationBatch | SpringBatch | MoleculeBatch
+
+
+def _augmented(
+    positions: Float[Tensor, "batch n space"],
+    mask: Bool[Tensor, "batch n"],
+    kind: Augmentation,
+    generator: torch.Generator,
+) -> Float[Tensor, "batch n space"]:
+    moved = augment(positions, kind, generator=generator)
+    return torch.where(mask[..., None], moved, 0)

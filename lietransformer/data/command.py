@@ -1,0 +1,130 @@
+"""The command `lietransformer data`."""
+
+import argparse
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from lietransformer.errors import UserError, explain
+from lietransformer.files import require_absent
+
+_HELP = {
+    "constellations": "count the patterns among points in the plane (Table 1, Figure 3)",
+    "springs": "trajectories of particles joined by springs (Figures 4 to 11)",
+    "qm9": "12 properties of 130,831 molecules (Table 2)",
+}
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+def add_parser(commands: Any) -> None:
+    """Declare the subcommand."""
+    data = commands.add_parser("data", help="generate and inspect the datasets")
+    kinds = data.add_subparsers(required=True, metavar="DATASET")
+    for kind, text in _HELP.items():
+        parser = kinds.add_parser(
+            kind,
+            help=text,
+            description=f"Write the {kind} dataset: {text}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument(
+            "--config", type=Path, help="YAML file of settings; the others are the paper's"
+        )
+        parser.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="one setting; wins over the file, can be repeated",
+        )
+        parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
+        parser.add_argument("--force", action="store_true", help="replace the file if it is there")
+        parser.add_argument(
+            "--settings", action=_ShowSettings, nargs=0, help="list the settings, and stop"
+        )
+        parser.set_defaults(run=_generate, kind=kind)
+
+    inspect = kinds.add_parser("inspect", help="check a dataset and say what is in it")
+    inspect.add_argument("file", type=Path, help="HDF5 file of any of the datasets")
+    inspect.add_argument(
+        "--plot", type=Path, metavar="PICTURE", help="also draw a page of examples (png, pdf, svg)"
+    )
+    inspect.set_defaults(run=_inspect)
+
+
+def _generator(kind: str) -> tuple[Any, Callable[[Any, Path], None]]:
+    """The settings and the generator of a dataset."""
+    if kind == "constellations":
+        from lietransformer.data import constellations as module
+
+        return module.ConstellationsConfig, module.generate
+    if kind == "springs":
+        from lietransformer.data import springs
+
+        return springs.SpringsConfig, springs.generate
+    from lietransformer.data import qm9
+
+    return qm9.QM9Config, qm9.generate
+
+
+class _ShowSettings(argparse.Action):
+    """--settings: every key with its default and its meaning."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        config, _generate = _generator(parser.prog.split()[-1])
+        for name, field in config.model_fields.items():
+            default = "none" if field.default is None else field.default
+            print(f"{name}: {default}")
+            print(textwrap.indent(textwrap.fill(field.description, 80), "    "))
+        parser.exit()
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from lietransformer.data.config import read_config
+
+    _end_cleanly_when_terminated()
+    config_type, generate = _generator(options.kind)
+    config = read_config(config_type, options.config, options.set)
+    if not options.force:
+        require_absent(options.out)
+    started = time.monotonic()
+    generate(config, options.out)
+    size = options.out.stat().st_size / 1e6
+    print(f"{options.out}: {size:,.1f} MB in {time.monotonic() - started:.1f} s")
+    return 0
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from lietransformer.data.reader import DatasetFile
+    from lietransformer.data.summary import describe
+
+    if options.plot is not None and options.plot.suffix not in _PICTURES:
+        raise UserError(
+            explain(
+                expected=f"a picture whose name ends in {', '.join(_PICTURES)}",
+                found=str(options.plot),
+                remedy="give it such a name",
+            )
+        )
+    file = DatasetFile(options.file)
+    print(describe(file))
+    if options.plot is not None:
+        from lietransformer.data.pictures import draw_page
+
+        draw_page(file, options.plot)
+        print(f"\n{options.plot}: a page of examples")
+    return 0
+
+
+def _end_cleanly_when_terminated() -> None:
+    """Let SIGTERM, which schedulers send, unwind the stack and remove temporary files."""
+
+    def terminate(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, terminate)

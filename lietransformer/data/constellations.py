@@ -1,0 +1,188 @@
+"""Constellations: count the instances of four patterns among the vertices (§4.1, App. I.1)."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import Field
+from torch import Tensor
+
+from lietransformer.data.augmentation import Augmentation, draw_transformations, transform
+from lietransformer.data.config import GeneratorConfig
+from lietransformer.data.writer import DatasetWriter, create_dataset
+from lietransformer.progress import progress
+from lietransformer.random import normal, stream, uniform
+from lietransformer.threads import one_thread
+
+KIND = "constellations"
+SPLITS = ("train", "validation", "test")
+TRANSFORMED_COPIES: tuple[Augmentation, ...] = ("T2", "SE2")
+
+
+class ConstellationsConfig(GeneratorConfig):
+    """Settings of the constellations generator; the defaults are the paper's."""
+
+    train: int = Field(10_000, ge=1, description="number of training examples")
+    validation: int = Field(1_000, ge=1, description="number of validation examples")
+    test: int = Field(1_000, ge=1, description="number of test examples")
+    repetitions: int = Field(
+        2, ge=1, le=100, description="how often each pattern can occur in an example"
+    )
+    keep_probability: float = Field(
+        0.5, gt=0, le=1, description="chance that an instance is there; at least one always is"
+    )
+    rotation: float = Field(
+        0.33, ge=0, le=1, description="an instance is rotated by up to this fraction of ±π"
+    )
+    upscale: float = Field(
+        0.0, ge=0, description="an instance is scaled by a factor in [1, 1 + upscale]"
+    )
+    field: float = Field(24.0, gt=0, description="side of the square that instances lie in")
+    noise: float = Field(0.1, ge=0, description="standard deviation of each vertex coordinate")
+
+
+def _regular_polygon(vertices: int) -> Float[Tensor, "vertices 2"]:
+    """The vertices-th roots of unity."""
+    angles = 2 * math.pi * torch.arange(vertices, dtype=torch.float64) / vertices
+    return torch.stack([angles.cos(), angles.sin()], dim=-1)
+
+
+PATTERNS: dict[str, Tensor] = {
+    "square": _regular_polygon(4),
+    "triangle": _regular_polygon(3),
+    "pentagon": _regular_polygon(5),
+    "L": torch.tensor([(0, 0), (1, 0), (2, 0), (2, 1), (2, 2)], dtype=torch.float64),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Constellations:
+    """Examples of one split. An instance is numbered pattern + 4·repetition.
+
+    Attributes:
+        positions: the vertices, in [−1, 1]²; 0 where a vertex is absent.
+        mask: which vertices are there.
+        instance: which instance a vertex belongs to; −1 where it is absent.
+        counts: how many instances of each pattern there are, the target.
+        present: which instances are there.
+        angle: how far each instance was rotated.
+        scale: how much each instance was enlarged.
+        centre: where in the field each instance was put.
+    """
+
+    positions: Float[Tensor, "examples slots 2"]
+    mask: Bool[Tensor, "examples slots"]
+    instance: Int[Tensor, "examples slots"]
+    counts: Int[Tensor, "examples patterns"]
+    present: Bool[Tensor, "examples instances"]
+    angle: Float[Tensor, "examples instances"]
+    scale: Float[Tensor, "examples instances"]
+    centre: Float[Tensor, "examples instances 2"]
+
+
+def generate(config: ConstellationsConfig, path: Path) -> None:
+    """Write the three splits and the transformed copies of the test split."""
+    sizes = {split: getattr(config, split) for split in SPLITS}
+    with (
+        create_dataset(
+            path, kind=KIND, config=config.model_dump(mode="json"), seed=config.seed
+        ) as file,
+        progress(total=sum(sizes.values()), description=KIND, unit=" examples") as bar,
+        one_thread(),
+    ):
+        for split, size in sizes.items():
+            # Each split has a stream of its own, so none can repeat another's examples.
+            examples = draw(config, size, generator=stream(config.seed, KIND, split))
+            _write(file, split, examples)
+            bar.update(size)
+            if split == "test":
+                for kind in TRANSFORMED_COPIES:
+                    generator = stream(config.seed, KIND, split, kind)
+                    _write_transformed(file, examples, kind, generator)
+
+
+def draw(config: ConstellationsConfig, count: int, *, generator: torch.Generator) -> Constellations:
+    """Random examples.
+
+    Instances are rotated, scaled and placed; vertices get noise; each example is scaled to
+    [−1, 1] by its own smallest and largest coordinate, the same for both axes, so that shapes
+    keep their proportions; vertices are shuffled, the absent ones among them.
+    """
+    templates = list(PATTERNS.values()) * config.repetitions
+    template = torch.cat(templates)
+    owner = torch.cat([torch.full((len(t),), i) for i, t in enumerate(templates)])
+
+    present = _draw_presence(config.keep_probability, count, len(templates), generator)
+    angle = (
+        config.rotation * math.pi * (2 * _uniform(count, len(templates), generator=generator) - 1)
+    )
+    scale = 1 + config.upscale * _uniform(count, len(templates), generator=generator)
+    centre = config.field * _uniform(count, len(templates), 2, generator=generator)
+    noise = config.noise * normal(
+        count, len(template), 2, generator=generator, dtype=torch.float64, device="cpu"
+    )
+
+    cosine, sine = angle.cos()[:, owner], angle.sin()[:, owner]
+    x, y = template.unbind(-1)
+    rotated = torch.stack([cosine * x - sine * y, sine * x + cosine * y], dim=-1)
+    positions = scale[:, owner, None] * rotated + centre[:, owner] + noise
+    mask = present[:, owner]
+    positions = _to_unit_square(positions, mask)
+    instance = torch.where(mask, owner, -1)
+
+    order = _uniform(count, len(template), generator=generator).argsort(dim=1)
+    return Constellations(
+        positions=positions.take_along_dim(order[..., None], dim=1),
+        mask=mask.take_along_dim(order, dim=1),
+        instance=instance.take_along_dim(order, dim=1),
+        counts=present.unflatten(1, (config.repetitions, len(PATTERNS))).sum(dim=1),
+        present=present,
+        angle=angle,
+        scale=scale,
+        centre=centre,
+    )
+
+
+def _draw_presence(
+    probability: float, count: int, instances: int, generator: torch.Generator
+) -> Bool[Tensor, "count instances"]:
+    """Each instance is there with the given probability; an example without any is redrawn."""
+    present = torch.zeros(count, instances, dtype=torch.bool)
+    while len(empty := (~present.any(dim=1)).nonzero()[:, 0]):
+        present[empty] = _uniform(len(empty), instances, generator=generator) < probability
+    return present
+
+
+def _to_unit_square(
+    positions: Float[Tensor, "examples slots 2"], mask: Bool[Tensor, "examples slots"]
+) -> Float[Tensor, "examples slots 2"]:
+    """Scale each example by the extremes of its real vertices; absent ones go to 0."""
+    real = mask[..., None]
+    lowest = torch.where(real, positions, math.inf).amin(dim=(1, 2), keepdim=True)
+    highest = torch.where(real, positions, -math.inf).amax(dim=(1, 2), keepdim=True)
+    return torch.where(real, 2 * (positions - lowest) / (highest - lowest) - 1, 0)
+
+
+def _uniform(*shape: int, generator: torch.Generator) -> Tensor:
+    return uniform(*shape, generator=generator, dtype=torch.float64, device="cpu")
+
+
+def _write(file: DatasetWriter, split: str, examples: Constellations) -> None:
+    narrow = {"instance": np.int16, "counts": np.int16}
+    for name, tensor in vars(examples).items():
+        values = tensor.numpy()
+        file.write(f"{split}/{name}", values.astype(narrow.get(name, values.dtype)))
+
+
+def _write_transformed(
+    file: DatasetWriter, test: Constellations, kind: Augmentation, generator: torch.Generator
+) -> None:
+    """The test examples, each moved by its own random element of the group."""
+    count = len(test.positions)
+    elements = draw_transformations(kind, count, generator=generator, dtype=torch.float64)
+    moved = transform(test.positions, elements, kind)
+    file.write(f"test_{kind}/positions", torch.where(test.mask[..., None], moved, 0).numpy())
+    file.write(f"test_{kind}/transformation", elements.numpy())

