@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,10 +16,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; the exit code is 0 if it did what was asked."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except UserError as error:
         print(f"lietransformer: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # The reader of our output, such as `head`, has seen enough. Python would complain
+        # when it flushes at exit, unless there is something to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 

@@ -5,8 +5,11 @@ from typing import Any
 from tqdm import tqdm
 
 
-def progress(*, total: int, description: str, unit: str) -> "tqdm[Any]":
-    """A bar that appears after a second, and only on a terminal; update it with `update(n)`."""
+def progress(*, total: int | None, description: str, unit: str) -> "tqdm[Any]":
+    """A bar that appears after a second, and only on a terminal; update it with `update(n)`.
+
+    A total of None stands for one that is not known.
+    """
     return tqdm(
         total=total,
         desc=description,

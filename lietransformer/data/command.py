@@ -5,7 +5,8 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -87,13 +88,13 @@ class _ShowSettings(argparse.Action):
 def _generate(options: argparse.Namespace) -> int:
     from lietransformer.data.config import read_config
 
-    _end_cleanly_when_terminated()
     config_type, generate = _generator(options.kind)
     config = read_config(config_type, options.config, options.set)
     if not options.force:
         require_absent(options.out)
     started = time.monotonic()
-    generate(config, options.out)
+    with _unwinding_when_terminated():
+        generate(config, options.out)
     size = options.out.stat().st_size / 1e6
     print(f"{options.out}: {size:,.1f} MB in {time.monotonic() - started:.1f} s")
     return 0
@@ -121,10 +122,15 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _end_cleanly_when_terminated() -> None:
-    """Let SIGTERM, which schedulers send, unwind the stack and remove temporary files."""
+@contextmanager
+def _unwinding_when_terminated() -> Iterator[None]:
+    """Let SIGTERM, which schedulers send, unwind the stack, so that temporary files go."""
 
     def terminate(number: int, _: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    signal.signal(signal.SIGTERM, terminate)
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -65,7 +65,7 @@ def require_checksum(path: Path, checksum: str, name: str | None = None) -> None
 def _download(url: str, part: Path) -> None:
     try:
         with urllib.request.urlopen(url, timeout=60) as response:
-            size = int(response.headers.get("Content-Length") or 0)
+            size = int(response.headers.get("Content-Length", 0)) or None
             with (
                 open(part, "r+b") as file,
                 progress(total=size, description="downloading", unit="B") as bar,

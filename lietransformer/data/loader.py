@@ -11,10 +11,6 @@ from lietransformer.data.examples import B, Examples
 from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.random import stream
 
-# Examples are sorted by size within so many batches of a random order: enough to fill
-# batches with equals, few enough to leave batches random.
-_BATCHES_SORTED_TOGETHER = 64
-
 
 class Loader(Generic[B]):
     """Batches of examples, epoch by epoch.
@@ -32,6 +28,7 @@ class Loader(Generic[B]):
         augmentation: Augmentation = "none",
         augmentation_seed: int = 0,
         drop_incomplete: bool = False,
+        sorted_together: int = 8,
     ) -> None:
         """Describe the batches.
 
@@ -43,8 +40,13 @@ class Loader(Generic[B]):
             augmentation: random transformation of each example, a new one in each epoch.
             augmentation_seed: of the transformations.
             drop_incomplete: leave out a last batch that is not full.
+            sorted_together: where sizes differ, examples are sorted by size within so many
+                batches of a random order, and then cut into batches, whose order is random.
+                More of them means less padding (for QM9 1, 8 and 64 fill 72, 94 and 99 per
+                cent of the slots) but batches of more similar molecules.
         """
         require_at_least_one("batch_size", batch_size)
+        require_at_least_one("sorted_together", sorted_together)
         require_choice("augmentation", augmentation, Augmentation)
         self.examples = examples
         self.batch_size = batch_size
@@ -52,6 +54,7 @@ class Loader(Generic[B]):
         self.augmentation: Augmentation = augmentation
         self.augmentation_seed = augmentation_seed
         self.drop_incomplete = drop_incomplete
+        self.sorted_together = sorted_together
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -72,7 +75,7 @@ class Loader(Generic[B]):
             return _cut(order, self.batch_size)
         if generator is None:
             return _cut(order[np.argsort(sizes[order], kind="stable")], self.batch_size)
-        together = self.batch_size * _BATCHES_SORTED_TOGETHER
+        together = self.batch_size * self.sorted_together
         batches = [
             batch
             for pool in _cut(order, together)

@@ -138,7 +138,8 @@ def _open(path: Path) -> Iterator[Any]:
             )
         )
     try:
-        file = h5py.File(path, "r")
+        # Without HDF5's lock, which some network file systems refuse: nobody writes to the file.
+        file = h5py.File(path, "r", locking=False)
     except OSError as error:
         truncated = "truncated" in str(error)
         foreign = "signature not found" in str(error)

@@ -34,7 +34,10 @@ class SpringsConfig(GeneratorConfig):
     validation: int = Field(2_000, ge=1, description="validation uses at most this many systems")
     test: int = Field(2_000, ge=1, description="the last so many systems are for testing")
     generation_batch: int = Field(
-        5_000, ge=2, description="initial momenta have mean zero over this many systems"
+        5_000,
+        ge=2,
+        le=1_000_000,
+        description="initial momenta have mean zero over this many systems",
     )
 
     @property
@@ -99,8 +102,8 @@ def generate(config: SpringsConfig, path: Path) -> None:
 
         done = 0
         for systems in _all_systems(config):
-            states = _integrate(config, systems)
             wanted = min(len(systems.start), count - done)
+            states = _integrate(config, systems)[..., :wanted]
             kept = systems.cut(0, wanted)
             masses.append(kept.masses.T.numpy())
             stiffness.append(kept.stiffness.T.numpy())
@@ -110,8 +113,8 @@ def generate(config: SpringsConfig, path: Path) -> None:
 
             first_test = max(0, count - test - done)  # those before it are not for testing
             if first_test < wanted:
-                tested = systems.cut(first_test, wanted)
-                for_test = states[..., first_test:wanted]
+                tested = kept.cut(first_test, wanted)
+                for_test = states[..., first_test:]
                 long_start.append(tested.long_start.numpy())
                 long_chunks.append(_chunks(for_test, tested.long_start, config.long_chunk).numpy())
                 whole.append(for_test.movedim(-1, 0).numpy())

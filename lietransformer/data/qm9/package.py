@@ -1,12 +1,12 @@
 """QM9 from the CSV files of the PyPI package `qm9pack`, by QM9's first author."""
 
+import csv
 import importlib.util
 import json
 import warnings
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from lietransformer.data.qm9.molecules import CHARACTERIZED, Molecules
 from lietransformer.data.qm9.properties import ELEMENTS, PROPERTIES
@@ -15,7 +15,6 @@ from lietransformer.progress import progress
 
 PACKAGE = "qm9pack"
 _FILES = ("qm9_part1.csv", "qm9_part2.csv", "qm9_part3.csv")
-_DESCRIPTION = ("Index", "SMILES", "N_atoms", "Stoichiometry", "Elements", "XYZ_Ang")
 _COLUMNS = {
     "alpha": "Polarizability_bohr3",
     "gap": "HOMO_LUMO_gap_au",
@@ -70,24 +69,24 @@ def _data_folder() -> Path:
 
 def _read(path: Path) -> Molecules:
     try:
-        table = pd.read_csv(
-            path,
-            usecols=[*_DESCRIPTION, *_COLUMNS.values()],
-            dtype=dict.fromkeys(_COLUMNS.values(), np.float64),
-            float_precision="round_trip",
-        )
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
         molecules = Molecules(
-            index=table["Index"].to_numpy(np.int32),
-            sizes=table["N_atoms"].to_numpy(np.int32),
-            smiles=table["SMILES"].tolist(),
-            properties=table[[_COLUMNS[p.name] for p in PROPERTIES]].to_numpy(np.float64),
-            charges=_charges(table["Elements"].tolist()),
-            positions=_numbers(table["XYZ_Ang"].tolist()).reshape(-1, 3),
+            index=np.array([row["Index"] for row in rows], dtype=np.int32),
+            sizes=np.array([row["N_atoms"] for row in rows], dtype=np.int32),
+            smiles=[row["SMILES"] for row in rows],
+            properties=np.array(
+                [[float(row[_COLUMNS[prop.name]]) for prop in PROPERTIES] for row in rows]
+            ),
+            charges=_charges([row["Elements"] for row in rows]),
+            positions=_numbers([row["XYZ_Ang"] for row in rows]).reshape(-1, 3),
         )
-        formulas = np.array([json.loads(text) for text in table["Stoichiometry"]])
+        formulas = np.array([json.loads(row["Stoichiometry"]) for row in rows])
         if not np.array_equal(molecules.element_counts(), formulas):
             raise ValueError("atoms that contradict the molecular formula")
-    except (OSError, ValueError, KeyError) as error:
+    except KeyError as error:
+        raise _damaged(path, f"no column or element {error}") from error
+    except (OSError, ValueError, TypeError, csv.Error) as error:
         raise _damaged(path, str(error)) from error
     return molecules
 
@@ -105,7 +104,7 @@ def _numbers(nested: list[str]) -> np.ndarray:
         warnings.simplefilter("error")  # all that numpy says of text that is not a number
         try:
             return np.fromstring(text, dtype=np.float64, sep=",")
-        except DeprecationWarning as error:
+        except (DeprecationWarning, ValueError) as error:  # by version of numpy
             raise ValueError("a coordinate that is not a number") from error
 
 

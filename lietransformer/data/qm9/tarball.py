@@ -3,7 +3,6 @@
 import re
 import tarfile
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -54,7 +53,7 @@ def read_tarball(path: Path) -> Molecules:
                     continue
                 file = archive.extractfile(member)
                 assert file is not None
-                found[int(name[1])] = _parse(file, member.name)
+                found[int(name[1])] = _parse(file.read(), member.name)
                 bar.update(raw.tell() - bar.n)
     except (OSError, EOFError, tarfile.TarError, ValueError) as error:
         raise UserError(
@@ -95,9 +94,9 @@ class _Molecule:
         self.smiles = lines[3 + size].split()[0]
 
 
-def _parse(file: IO[bytes], name: str) -> _Molecule:
+def _parse(content: bytes, name: str) -> _Molecule:
     try:
-        return _Molecule(file.read().decode("ascii").splitlines())
+        return _Molecule(content.decode("ascii").splitlines())
     except (ValueError, KeyError, IndexError) as error:
         raise ValueError(f"{name}, which is not in the format of QM9 ({error})") from error
 

@@ -1,0 +1,414 @@
+"""Loaders: random access, order, buckets, augmentation, other processes."""
+
+import multiprocessing
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from lietransformer.data.augmentation import Augmentation, augment
+from lietransformer.data.batches import Batch
+from lietransformer.data.examples import (
+    ConstellationExamples,
+    Examples,
+    MoleculeExamples,
+    SpringExamples,
+)
+from lietransformer.data.loader import Loader
+from lietransformer.data.reader import DatasetError, DatasetFile
+from lietransformer.errors import UserError
+from tests.cases import seeded
+
+
+@pytest.fixture
+def constellations(constellations_file: Path) -> ConstellationExamples:
+    return ConstellationExamples(DatasetFile(constellations_file), "train")
+
+
+@pytest.fixture
+def springs(springs_file: Path) -> SpringExamples:
+    return SpringExamples(DatasetFile(springs_file), "train", n_train=50)
+
+
+@pytest.fixture
+def molecules(real_qm9: DatasetFile) -> MoleculeExamples:
+    return MoleculeExamples(real_qm9, "train", n_train=10_000)
+
+
+def same(one: Batch, other: Batch) -> bool:
+    pairs = zip(vars(one).values(), vars(other).values(), strict=True)
+    return type(one) is type(other) and all(torch.equal(a, b) for a, b in pairs)
+
+
+# Examples.
+
+
+def test_constellations_of_each_split(constellations_file: Path) -> None:
+    file = DatasetFile(constellations_file)
+    for split, size in (("train", 400), ("validation", 50), ("test", 60), ("test_SE2", 60)):
+        examples = ConstellationExamples(file, split, torch.float64)  # type: ignore[arg-type]
+        assert len(examples) == size
+        batch = examples.take(np.array([7, 3]))
+        np.testing.assert_array_equal(batch.positions, file.array(f"{split}/positions")[[7, 3]])
+        labels = "test" if split == "test_SE2" else split
+        np.testing.assert_array_equal(batch.mask, file.array(f"{labels}/mask")[[7, 3]])
+        np.testing.assert_array_equal(batch.counts, file.array(f"{labels}/counts")[[7, 3]])
+        np.testing.assert_array_equal(batch.instance, file.array(f"{labels}/instance")[[7, 3]])
+        assert batch.counts.dtype == torch.int64
+
+
+def test_springs_are_split_by_position_in_the_file(springs_file: Path) -> None:
+    file = DatasetFile(springs_file)  # 120 systems, of which 30 test, at most 20 validate
+    masses = file.array("systems/masses")
+    for n_train, validating in ((1, 1), (10, 10), (50, 20), (70, 20)):
+        for split, rows in (
+            ("train", slice(0, n_train)),
+            ("validation", slice(90 - validating, 90)),
+            ("test", slice(90, 120)),
+        ):
+            examples = SpringExamples(file, split, n_train=n_train, dtype=torch.float64)  # type: ignore[arg-type]
+            batch = examples.take(np.arange(len(examples)))
+            np.testing.assert_array_equal(batch.masses, masses[rows])
+            np.testing.assert_array_equal(batch.stiffness, file.array("systems/stiffness")[rows])
+            np.testing.assert_array_equal(batch.states, file.array("chunks/states")[rows])
+
+
+@pytest.mark.parametrize("n_train", [0, 71, 10_000])
+def test_more_springs_than_there_are(springs_file: Path, n_train: int) -> None:
+    with pytest.raises(UserError, match="expected 1 to 70 training systems of 120"):
+        SpringExamples(DatasetFile(springs_file), "train", n_train=n_train)
+
+
+def test_longer_pieces_of_test_systems(springs_file: Path) -> None:
+    file = DatasetFile(springs_file)
+    for span, name in (("long_chunk", "test/long_states"), ("trajectory", "test/trajectories")):
+        examples = SpringExamples(file, "test", n_train=5, span=span, dtype=torch.float64)  # type: ignore[arg-type]
+        batch = examples[4]
+        np.testing.assert_array_equal(batch.states[0], file.array(name)[4])
+        np.testing.assert_array_equal(batch.masses[0], file.array("systems/masses")[94])
+    with pytest.raises(DatasetError, match="Only test systems"):
+        SpringExamples(file, "train", n_train=5, span="trajectory")
+
+
+def test_molecules_are_padded_to_the_largest_of_the_batch(
+    real_qm9: DatasetFile, molecules: MoleculeExamples
+) -> None:
+    numbers = np.array([5, 17, 3])
+    batch = molecules.take(numbers)
+    assert batch.index.tolist() == real_qm9.array("split/train")[numbers].tolist()
+    assert batch.positions.shape[1] == molecules.sizes[numbers].max()
+    offsets = real_qm9.array("molecules/offsets")
+    for example, number in enumerate(batch.index.tolist()):
+        row = int(np.searchsorted(real_qm9.array("molecules/index"), number))
+        atoms = slice(offsets[row], offsets[row + 1])
+        size = offsets[row + 1] - offsets[row]
+        assert batch.mask[example].tolist() == [i < size for i in range(batch.mask.shape[1])]
+        np.testing.assert_allclose(
+            batch.positions[example, :size], real_qm9.array("atoms/positions")[atoms], rtol=1e-6
+        )
+        np.testing.assert_array_equal(
+            batch.charges[example, :size], real_qm9.array("atoms/charges")[atoms]
+        )
+        np.testing.assert_allclose(
+            batch.targets[example], real_qm9.array("molecules/targets")[row], rtol=1e-6
+        )
+    assert (batch.positions[~batch.mask] == 0).all()
+    assert (batch.charges[~batch.mask] == 0).all()
+
+
+def test_smaller_training_sets_of_molecules_are_nested(real_qm9: DatasetFile) -> None:
+    small, large = (MoleculeExamples(real_qm9, "train", n_train=n) for n in (10, 20))
+    assert torch.equal(large.take(np.arange(10)).index, small.take(np.arange(10)).index)
+    assert len(MoleculeExamples(real_qm9, "train")) == 100_000
+    assert len(MoleculeExamples(real_qm9, "test", n_train=10)) == 13_083
+    with pytest.raises(DatasetError, match="1 to 100,000 training molecules"):
+        MoleculeExamples(real_qm9, "train", n_train=100_001)
+
+
+def test_another_kind_of_dataset_is_refused(springs_file: Path) -> None:
+    with pytest.raises(DatasetError, match="found a springs dataset"):
+        MoleculeExamples(DatasetFile(springs_file), "train")
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_an_unknown_split_is_refused(springs_file: Path) -> None:
+    with pytest.raises(ValueError, match="split among train, validation, test"):
+        SpringExamples(DatasetFile(springs_file), "training", n_train=5)  # type: ignore[arg-type]
+
+
+def test_precision_is_what_was_asked_for(springs_file: Path) -> None:
+    file = DatasetFile(springs_file)
+    single = SpringExamples(file, "train", n_train=5)[0]
+    double = SpringExamples(file, "train", n_train=5, dtype=torch.float64)[0]
+    assert (single.states.dtype, double.states.dtype) == (torch.float32, torch.float64)
+    assert torch.equal(single.states, double.states.float())
+
+
+def test_a_batch_is_a_copy(springs: SpringExamples) -> None:
+    springs.take(np.arange(3)).states.zero_()
+    assert springs.take(np.arange(3)).states.abs().sum() > 0
+
+
+def test_numbers_out_of_range(springs: SpringExamples) -> None:
+    for number in (-1, 50):
+        with pytest.raises(IndexError, match=f"example {number} of 50"):
+            springs[number]
+
+
+# Order.
+
+
+def test_every_epoch_is_a_permutation(
+    constellations: ConstellationExamples, molecules: MoleculeExamples
+) -> None:
+    for examples in (constellations, molecules):
+        loader: Loader[Any] = Loader(examples, 32, order_seed=5)
+        seen = set()
+        for epoch in range(3):
+            batches = loader.batches(epoch)
+            assert len(batches) == len(loader) == -(-len(examples) // 32)
+            assert sorted(len(batch) for batch in batches)[1:] == [32] * (len(batches) - 1)
+            order = np.concatenate(batches)
+            np.testing.assert_array_equal(np.sort(order), np.arange(len(examples)))
+            seen.add(order.tobytes())
+        assert len(seen) == 3
+
+
+def test_order_follows_from_the_seed(molecules: MoleculeExamples) -> None:
+    def order(seed: int) -> bytes:
+        return np.concatenate(Loader(molecules, 75, order_seed=seed).batches(2)).tobytes()
+
+    assert order(0) == order(0) != order(1)
+
+
+def test_without_a_seed_the_order_is_fixed(
+    constellations: ConstellationExamples, molecules: MoleculeExamples
+) -> None:
+    in_file_order = np.concatenate(Loader(constellations, 32).batches(9))
+    np.testing.assert_array_equal(in_file_order, np.arange(400))
+    by_size = np.concatenate(Loader(molecules, 32).batches(9))
+    assert (np.diff(molecules.sizes[by_size]) >= 0).all()
+    np.testing.assert_array_equal(np.sort(by_size), np.arange(10_000))
+
+
+def test_an_incomplete_batch_counts_unless_it_is_dropped(
+    constellations: ConstellationExamples,
+) -> None:
+    assert [len(b.mask) for b in Loader(constellations, 150).epoch(0)] == [150, 150, 100]
+    dropping = Loader(constellations, 150, order_seed=0, drop_incomplete=True)
+    assert [len(b.mask) for b in dropping.epoch(0)] == [150, 150]
+    assert len(dropping) == 2
+
+
+def test_an_epoch_can_be_resumed(molecules: MoleculeExamples) -> None:
+    """From any batch on: the same batches, with the same transformations."""
+    loader = Loader(molecules, 500, order_seed=1, augmentation="SO3", augmentation_seed=2)
+    whole = list(loader.epoch(3))
+    rest = list(loader.epoch(3, first=17))
+    assert len(rest) == 3
+    assert all(same(a, b) for a, b in zip(whole[17:], rest, strict=True))
+
+
+def test_buckets_waste_little_and_leave_batches_random(molecules: MoleculeExamples) -> None:
+    def real_share(batches: list[np.ndarray]) -> float:
+        sizes = [molecules.sizes[batch] for batch in batches]
+        return sum(s.sum() for s in sizes) / sum(len(s) * s.max() for s in sizes)
+
+    shares = [
+        real_share(Loader(molecules, 75, order_seed=0, sorted_together=n).batches(0))
+        for n in (1, 8, 64)
+    ]
+    assert shares == pytest.approx([0.72, 0.94, 0.98], abs=0.015)
+    loader = Loader(molecules, 75, order_seed=0)
+    # Molecules that were together in one epoch are not together in the next.
+    first, second = (
+        {number: batch for batch, numbers in enumerate(loader.batches(e)) for number in numbers}
+        for e in (0, 1)
+    )
+    together = [n for n in range(10_000) if first[n] == first[0]]
+    assert len({second[n] for n in together}) > 5
+    # Sizes do not rise along the epoch: the order of batches is random.
+    means = [molecules.sizes[batch].mean() for batch in loader.batches(0)]
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.3
+
+
+def test_batch_size_zero_is_refused(constellations: ConstellationExamples) -> None:
+    with pytest.raises(ValueError, match="batch_size of at least 1"):
+        Loader(constellations, 0)
+
+
+# Augmentation.
+
+
+def distances(points: Tensor) -> Tensor:
+    return (points[:, None] - points[None]).norm(dim=-1)
+
+
+@pytest.mark.parametrize("kind", ["T2", "SE2"])
+def test_constellations_are_moved_as_a_whole(
+    constellations: ConstellationExamples, kind: Augmentation
+) -> None:
+    plain = next(Loader(constellations, 100).epoch(0))
+    moved = next(Loader(constellations, 100, augmentation=kind).epoch(0))
+    assert torch.equal(plain.mask, moved.mask)
+    assert torch.equal(plain.counts, moved.counts)
+    assert (moved.positions[~moved.mask] == 0).all()
+    for example in range(100):
+        real = plain.mask[example]
+        before, after = plain.positions[example, real], moved.positions[example, real]
+        torch.testing.assert_close(distances(after), distances(before), atol=1e-5, rtol=1e-4)
+        shift = after - before
+        is_translation = (shift - shift[0]).abs().max() < 1e-5
+        assert is_translation == (kind == "T2")
+        assert shift.abs().max() > 1e-3
+
+
+def test_each_epoch_and_example_has_its_own_transformation(
+    constellations: ConstellationExamples,
+) -> None:
+    loader = Loader(constellations, 400, augmentation="T2")
+    plain = next(Loader(constellations, 400).epoch(0))
+    shifts = []
+    for epoch in range(3):
+        moved = next(loader.epoch(epoch))
+        first = plain.mask.int().argmax(dim=1)
+        shift = (moved.positions - plain.positions)[torch.arange(400), first]
+        shifts.append(shift)
+    everything = torch.cat(shifts)
+    assert len(torch.unique(everything, dim=0)) == 1200
+    # Translations are 2·N(0, 1).
+    assert everything.std().item() == pytest.approx(2, rel=0.06)
+    assert everything.mean().abs().item() < 0.15
+
+
+def test_augmentation_has_its_own_seed(constellations: ConstellationExamples) -> None:
+    """Changing one seed changes nothing that follows from the other."""
+
+    def first(order_seed: int, augmentation_seed: int) -> Any:
+        return next(
+            Loader(
+                constellations,
+                64,
+                order_seed=order_seed,
+                augmentation="SE2",
+                augmentation_seed=augmentation_seed,
+            ).epoch(0)
+        )
+
+    one, other = first(0, 0), first(0, 1)
+    assert torch.equal(one.instance, other.instance)
+    assert not torch.equal(one.positions, other.positions)
+    assert same(first(0, 0), one)
+    state = torch.random.get_rng_state()
+    first(3, 4)
+    assert torch.equal(torch.random.get_rng_state(), state)  # nobody touched the global one
+
+
+def test_molecules_are_rotated_by_haar_random_rotations(molecules: MoleculeExamples) -> None:
+    positions = torch.eye(3, dtype=torch.float64).expand(4_000, 3, 3)
+    origin = torch.zeros(4_000, 1, 3, dtype=torch.float64)
+    moved = augment(torch.cat([origin, positions], dim=1), "SO3", generator=seeded())
+    rotation = (moved[:, 1:] - moved[:, :1]).mT  # columns are the images of the axes
+    torch.testing.assert_close(torch.linalg.det(rotation), torch.ones(4_000, dtype=torch.float64))
+    assert rotation.mean(dim=0).abs().max() < 0.05
+    # E[tr(R)] = 0 and E[tr(R)²] = 1 under the Haar measure.
+    trace = rotation.diagonal(dim1=1, dim2=2).sum(dim=1)
+    assert trace.mean().abs() < 0.05
+    assert trace.square().mean().item() == pytest.approx(1, abs=0.06)
+    batch = next(Loader(molecules, 75, augmentation="SO3").epoch(0))
+    assert (batch.positions[~batch.mask] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["T2", "SE2"])
+def test_moved_springs_still_obey_their_equations(springs_file: Path, kind: Augmentation) -> None:
+    """Positions move by g and momenta by dg: states remain states of one trajectory."""
+    file = DatasetFile(springs_file)
+    examples = SpringExamples(file, "test", n_train=5, span="long_chunk", dtype=torch.float64)
+    plain = next(Loader(examples, 30).epoch(0))
+    moved = next(Loader(examples, 30, augmentation=kind).epoch(0))
+    assert (moved.states - plain.states).abs().max() > 1
+    velocity = moved.states[:, :, 1] / moved.masses[:, None, :, None]
+    step = 5 / 499
+    numerical = (moved.states[:, 2:, 0] - moved.states[:, :-2, 0]) / (2 * step)
+    error = (numerical - velocity[:, 1:-1]).square().mean()
+    unmoved = plain.states[:, :, 1] / plain.masses[:, None, :, None]
+    unmoved_numerical = (plain.states[:, 2:, 0] - plain.states[:, :-2, 0]) / (2 * step)
+    torch.testing.assert_close(error, (unmoved_numerical - unmoved[:, 1:-1]).square().mean())
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_an_unknown_augmentation(constellations: ConstellationExamples) -> None:
+    with pytest.raises(ValueError, match="augmentation among none, T2, SE2, SO3"):
+        Loader(constellations, 4, augmentation="SO2")  # type: ignore[arg-type]
+
+
+# Other processes.
+
+
+def identity(batch: Any) -> Any:
+    return batch
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_data_loader_workers(
+    springs: SpringExamples, molecules: MoleculeExamples, method: str
+) -> None:
+    """torch's own loader with worker processes, forked or fresh, gives the same batches."""
+    examples: Examples[Any]
+    for examples in (springs, molecules):
+        loader: Loader[Any] = Loader(examples, 8, order_seed=0)
+        batches = [batch.tolist() for batch in loader.batches(0)[:6]]
+        workers: DataLoader[Any] = DataLoader(
+            examples,  # type: ignore[arg-type]  # by its protocol, not by its class
+            batch_sampler=batches,
+            collate_fn=identity,
+            num_workers=2,
+            multiprocessing_context=multiprocessing.get_context(method),
+        )
+        expected = [examples.take(np.array(batch)) for batch in batches]
+        assert all(same(a, b) for a, b in zip(expected, workers, strict=True))
+
+
+def test_pickling_does_not_carry_the_data(molecules: MoleculeExamples) -> None:
+    pickled = pickle.dumps(molecules)
+    assert len(pickled) < 2_000
+    assert same(pickle.loads(pickled)[5], molecules[5])
+
+
+def test_random_access_does_not_read_the_whole_file(qm9_file: Path) -> None:
+    """In a process of its own, whose memory grows by less than the file it reads from.
+
+    Counted are both private memory and the pages of the file that are mapped; the kernel
+    maps more than it is asked for, but not everything.
+    """
+    program = """
+import re, sys
+import numpy as np
+from lietransformer.data.examples import MoleculeExamples
+from lietransformer.data.reader import DatasetFile
+
+def kilobytes(name):
+    with open("/proc/self/status") as status:
+        return int(re.search(name + r":\\s+(\\d+)", status.read())[1])
+
+before = kilobytes("RssAnon"), kilobytes("RssFile")
+examples = MoleculeExamples(DatasetFile(sys.argv[1], verify=False), "train")
+rng = np.random.default_rng(0)
+for _ in range(4):
+    examples.take(rng.integers(len(examples), size=3))
+print(kilobytes("RssAnon") - before[0], kilobytes("RssFile") - before[1])
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program, str(qm9_file)], capture_output=True, text=True, check=True
+    )
+    private, mapped = (int(part) * 1024 for part in result.stdout.split())
+    size = qm9_file.stat().st_size
+    assert private < 0.2 * size
+    assert 0 < mapped < 0.75 * size
