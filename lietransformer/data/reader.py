@@ -113,9 +113,11 @@ class _Stored:
         self.offset: int | None = dataset.id.get_offset()
         self.bytes = int(dataset.size) * self.dtype.itemsize
         self.attributes = {name: str(value) for name, value in dataset.attrs.items()}
+        if self.offset is None and self.bytes:
+            raise ValueError(f"{dataset.name} is not stored in one piece")
 
     def map(self, path: Path) -> np.ndarray:
-        if self.bytes == 0 or self.offset is None:  # HDF5 gives no place to an empty array
+        if self.offset is None:  # HDF5 gives no place to an empty array
             return np.empty(self.shape, self.dtype)
         return np.memmap(path, self.dtype, "r", self.offset, self.shape)
 

@@ -173,6 +173,17 @@ def test_a_bad_file_is_refused_with_the_reason(
     assert str(example) in str(error.value)
 
 
+def test_an_array_that_cannot_be_mapped_is_refused(example: Path) -> None:
+    """Repacked with compression by another tool, and hashed anew."""
+    with h5py.File(example, "r+") as file:
+        values, attributes = file["numbers"][:], dict(file["numbers"].attrs)
+        del file["numbers"]
+        file.create_dataset("numbers", data=values, compression="gzip").attrs.update(attributes)
+        file.attrs["content_hash"] = content_hash(file)
+    with pytest.raises(DatasetError, match="not stored in one piece"):
+        DatasetFile(example)
+
+
 def test_another_kind_is_refused(example: Path) -> None:
     with pytest.raises(DatasetError, match="found a example dataset"):
         DatasetFile(example, kind="springs")
