@@ -14,8 +14,8 @@ from lietransformer.errors import UserError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; the exit code is 0 if it did what was asked."""
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         code = int(options.run(options))
         sys.stdout.flush()
         return code

@@ -1,5 +1,6 @@
 """Files that are either complete or not there at all."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -10,14 +11,26 @@ from lietransformer.errors import UserError, explain
 
 PART_SUFFIX = ".part"
 
+# Some network file systems have no locks. A file is then still complete or absent, but two
+# writers of the same file are not kept apart.
+_NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
-def require_absent(path: Path) -> None:
-    """Refuse to overwrite what is there."""
-    if os.path.lexists(path):
+
+def require_writable_name(path: Path, *, replace: bool) -> None:
+    """Refuse a name that is a folder's, or that is taken unless it may be replaced."""
+    if not path.name or path.is_dir():
+        raise UserError(
+            explain(
+                expected="the name of a file to write",
+                found=f"the folder {path}",
+                remedy="add the name of a file in it",
+            )
+        )
+    if not replace and os.path.lexists(path):
         raise UserError(
             explain(
                 expected=f"{path} not to exist yet",
-                found="a file of that name" if path.is_file() else "something of that name",
+                found="something of that name",
                 remedy="choose another name, remove it, or replace it with --force",
             )
         )
@@ -35,25 +48,26 @@ def complete_or_absent(path: Path) -> Iterator[Path]:
     with _readable_system_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _lock(part)
+    has_its_name = False
     try:
         yield part
         with _readable_system_errors(path):
             os.fsync(descriptor)
             os.replace(part, path)
+            has_its_name = True
             _sync_directory(path.parent)
-    except BaseException:
-        # Still ours: nobody else writes to it while we hold the lock.
-        with suppress(FileNotFoundError):
-            part.unlink()
-        raise
     finally:
+        if not has_its_name:
+            # Ours: nobody else writes to it while we hold the lock.
+            with suppress(FileNotFoundError):
+                part.unlink()
         os.close(descriptor)
 
 
 def _lock(part: Path) -> int:
     """An empty file that only this process writes to."""
     while True:
-        descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -65,6 +79,10 @@ def _lock(part: Path) -> int:
                     remedy="wait for it to end, or choose another name",
                 )
             ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_HERE:
+                os.close(descriptor)
+                raise
         # Between open and lock its former owner may have finished and renamed or removed it.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), part.stat()):

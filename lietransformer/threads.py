@@ -10,9 +10,9 @@ import torch
 def one_thread() -> Iterator[None]:
     """Compute with a single thread inside the block.
 
-    Where the work is cut decides which elements the vectorised loops leave to their scalar
-    tail, and the two can round differently: with several threads the last bits of a generated
-    dataset would depend on the number of cores.
+    How work is cut among threads decides which elements a vectorised loop leaves to its scalar
+    tail, and the two may round differently. With one thread the bytes of a generated dataset
+    cannot depend on the number of cores.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

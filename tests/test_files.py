@@ -1,15 +1,19 @@
 """A file is complete or absent, whatever happens to its writer."""
 
+import errno
+import fcntl
 import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lietransformer import files
 from lietransformer.errors import UserError
-from lietransformer.files import complete_or_absent, require_absent
+from lietransformer.files import complete_or_absent, require_writable_name
 
 
 def test_the_file_appears_at_the_end_of_the_block(tmp_path: Path) -> None:
@@ -90,11 +94,89 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
-    require_absent(tmp_path / "new")
+    require_writable_name(tmp_path / "new", replace=False)
+    (tmp_path / "old").write_text("old")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    for path in (tmp_path, tmp_path / "dangling"):
+    for path in (tmp_path / "old", tmp_path / "dangling"):
         with pytest.raises(UserError, match="not to exist yet"):
-            require_absent(path)
+            require_writable_name(path, replace=False)
+        require_writable_name(path, replace=True)
+
+
+def test_a_folder_is_never_replaced(tmp_path: Path) -> None:
+    for path in (tmp_path, Path("."), Path("/")):
+        for replace in (False, True):
+            with pytest.raises(UserError, match="found the folder"):
+                require_writable_name(path, replace=replace)
+
+
+def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("precious")
+    (tmp_path / "file.part").symlink_to(tmp_path / "other")
+    path = tmp_path / "file"
+    with pytest.raises(UserError, match="to be able to write"), complete_or_absent(path):
+        pass
+    assert (tmp_path / "other").read_text() == "precious"
+
+
+def test_a_temporary_file_that_was_renamed_before_it_was_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its former owner finished in between: what it wrote is complete, and not ours."""
+    lock = fcntl.flock
+
+    def finish_first(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        (tmp_path / "file.part").write_text("complete")
+        (tmp_path / "file.part").rename(tmp_path / "complete")
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", finish_first)
+    with complete_or_absent(tmp_path / "file") as part:
+        part.write_text("ours")
+    assert (tmp_path / "complete").read_text() == "complete"
+    assert (tmp_path / "file").read_text() == "ours"
+
+
+def test_file_systems_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with complete_or_absent(tmp_path / "file") as part:
+        part.write_text("content")
+    assert (tmp_path / "file").read_text() == "content"
+
+
+def test_content_reaches_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    for name in ("fsync", "replace"):
+        original = getattr(os, name)
+
+        def noted(*arguments: Any, name: str = name, original: Any = original) -> Any:
+            calls.append(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(os, name, noted)
+    with complete_or_absent(tmp_path / "file") as part:
+        part.write_text("content")
+    assert calls == ["fsync", "replace", "fsync"]
+
+
+def test_an_interruption_after_the_rename_touches_nobody_elses_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: Path) -> None:
+        (tmp_path / "file.part").write_text("of another process")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "_sync_directory", interrupt)
+    with pytest.raises(KeyboardInterrupt), complete_or_absent(tmp_path / "file") as part:
+        part.write_text("complete")
+    assert (tmp_path / "file").read_text() == "complete"
+    assert (tmp_path / "file.part").read_text() == "of another process"
 
 
 def test_no_file_descriptor_is_left_open(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from lietransformer.errors import UserError, explain
-from lietransformer.files import require_absent
+from lietransformer.files import require_writable_name
 
 _HELP = {
     "constellations": "count the patterns among points in the plane (Table 1, Figure 3)",
@@ -79,7 +79,7 @@ class _ShowSettings(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         config, _generate = _generator(parser.prog.split()[-1])
         for name, field in config.model_fields.items():
-            default = "none" if field.default is None else field.default
+            default = "null" if field.default is None else field.default
             print(f"{name}: {default}")
             print(textwrap.indent(textwrap.fill(field.description, 80), "    "))
         parser.exit()
@@ -90,8 +90,7 @@ def _generate(options: argparse.Namespace) -> int:
 
     config_type, generate = _generator(options.kind)
     config = read_config(config_type, options.config, options.set)
-    if not options.force:
-        require_absent(options.out)
+    require_writable_name(options.out, replace=options.force)
     started = time.monotonic()
     with _unwinding_when_terminated():
         generate(config, options.out)
@@ -104,7 +103,7 @@ def _inspect(options: argparse.Namespace) -> int:
     from lietransformer.data.reader import DatasetFile
     from lietransformer.data.summary import describe
 
-    if options.plot is not None and options.plot.suffix not in _PICTURES:
+    if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise UserError(
             explain(
                 expected=f"a picture whose name ends in {', '.join(_PICTURES)}",

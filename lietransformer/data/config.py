@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lietransformer.errors import UserError, explain
 
@@ -15,7 +15,14 @@ class GeneratorConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    seed: int = Field(0, ge=0, description="every random number follows from it")
+    seed: int = Field(0, ge=0, lt=2**63, description="every random number follows from it")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_flag(cls, value: object) -> object:
+        if isinstance(value, bool):  # which Python would take for 0 or 1
+            raise ValueError("a number or a text was expected, not yes or no")
+        return value
 
 
 AnyConfig = TypeVar("AnyConfig", bound=GeneratorConfig)
@@ -42,11 +49,12 @@ def read_config(
                     remedy="put = between the setting and its value",
                 )
             )
-        settings[key.strip()] = _parse(value, "--set " + override)
+        settings[key.strip()] = _parse(value, f"--set {override}")
     try:
         return model.model_validate(settings)
     except ValidationError as error:
-        source = "the settings" if path is None else str(path)
+        source = str(path or "") + (" and " if path and overrides else "")
+        source += "--set" if overrides else ""
         raise UserError(_describe(error, model, source)) from error
 
 
@@ -77,17 +85,26 @@ def _read_mapping(path: Path) -> dict[str, Any]:
 
 def _parse(text: str, source: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, RecursionError) as error:
         where = getattr(error, "problem_mark", None)
         line = "" if where is None else f" in line {where.line + 1}"
+        problem = (getattr(error, "problem", None) or "unreadable text").removeprefix("found ")
         raise UserError(
-            explain(
-                expected=f"YAML in {source}",
-                found=f"{getattr(error, 'problem', None) or 'unreadable text'}{line}",
-                remedy="mend that line",
-            )
+            explain(expected=f"YAML in {source}", found=f"{problem}{line}", remedy="mend that line")
         ) from error
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """As the safe one, but a key that is given twice is a mistake."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        mapping = super().construct_mapping(node, deep=deep)
+        if len(mapping) != len(node.value):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key that is given twice", node.start_mark
+            )
+        return mapping
 
 
 def _describe(error: ValidationError, model: type[GeneratorConfig], source: str) -> str:

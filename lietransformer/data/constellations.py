@@ -12,36 +12,39 @@ from torch import Tensor
 
 from lietransformer.data.augmentation import Augmentation, draw_transformations, transform
 from lietransformer.data.config import GeneratorConfig
-from lietransformer.data.writer import DatasetWriter, create_dataset
+from lietransformer.data.writer import ArrayWriter, create_dataset
 from lietransformer.progress import progress
 from lietransformer.random import normal, stream, uniform
 from lietransformer.threads import one_thread
 
 KIND = "constellations"
 SPLITS = ("train", "validation", "test")
+_EXAMPLES_AT_ONCE = 10_000
 TRANSFORMED_COPIES: tuple[Augmentation, ...] = ("T2", "SE2")
 
 
 class ConstellationsConfig(GeneratorConfig):
     """Settings of the constellations generator; the defaults are the paper's."""
 
-    train: int = Field(10_000, ge=1, description="number of training examples")
-    validation: int = Field(1_000, ge=1, description="number of validation examples")
-    test: int = Field(1_000, ge=1, description="number of test examples")
+    train: int = Field(10_000, ge=1, le=10**7, description="number of training examples")
+    validation: int = Field(1_000, ge=1, le=10**7, description="number of validation examples")
+    test: int = Field(1_000, ge=1, le=10**7, description="number of test examples")
     repetitions: int = Field(
-        2, ge=1, le=100, description="how often each pattern can occur in an example"
+        2, ge=1, le=20, description="how often each pattern can occur in an example"
     )
     keep_probability: float = Field(
-        0.5, gt=0, le=1, description="chance that an instance is there; at least one always is"
+        0.5, ge=0.001, le=1, description="chance that an instance is there; at least one always is"
     )
     rotation: float = Field(
         0.33, ge=0, le=1, description="an instance is rotated by up to this fraction of ±π"
     )
     upscale: float = Field(
-        0.0, ge=0, description="an instance is scaled by a factor in [1, 1 + upscale]"
+        0.0, ge=0, le=1000, description="an instance is scaled by a factor in [1, 1 + upscale]"
     )
-    field: float = Field(24.0, gt=0, description="side of the square that instances lie in")
-    noise: float = Field(0.1, ge=0, description="standard deviation of each vertex coordinate")
+    field: float = Field(24.0, gt=0, le=1e6, description="side of the square that instances lie in")
+    noise: float = Field(
+        0.1, ge=0, le=1000, description="standard deviation of each vertex coordinate"
+    )
 
 
 def _regular_polygon(vertices: int) -> Float[Tensor, "vertices 2"]:
@@ -84,7 +87,7 @@ class Constellations:
 
 
 def generate(config: ConstellationsConfig, path: Path) -> None:
-    """Write the three splits and the transformed copies of the test split."""
+    """Write the three splits and the transformed copies of the test split, piece by piece."""
     sizes = {split: getattr(config, split) for split in SPLITS}
     with (
         create_dataset(
@@ -94,14 +97,21 @@ def generate(config: ConstellationsConfig, path: Path) -> None:
         one_thread(),
     ):
         for split, size in sizes.items():
-            # Each split has a stream of its own, so none can repeat another's examples.
-            examples = draw(config, size, generator=stream(config.seed, KIND, split))
-            _write(file, split, examples)
-            bar.update(size)
-            if split == "test":
-                for kind in TRANSFORMED_COPIES:
-                    generator = stream(config.seed, KIND, split, kind)
-                    _write_transformed(file, examples, kind, generator)
+            arrays: dict[str, ArrayWriter] = {}
+            for piece, first in enumerate(range(0, size, _EXAMPLES_AT_ONCE)):
+                # Each split has streams of its own, so none can repeat another's examples.
+                generator = stream(config.seed, KIND, split, piece)
+                count = min(_EXAMPLES_AT_ONCE, size - first)
+                examples = draw(config, count, generator=generator)
+                values = _stored(split, examples, config.seed, piece)
+                if not arrays:
+                    arrays = {
+                        name: file.array(name, (size, *value.shape[1:]), value.dtype.str)
+                        for name, value in values.items()
+                    }
+                for name, value in values.items():
+                    arrays[name].append(value)
+                bar.update(count)
 
 
 def draw(config: ConstellationsConfig, count: int, *, generator: torch.Generator) -> Constellations:
@@ -170,19 +180,22 @@ def _uniform(*shape: int, generator: torch.Generator) -> Tensor:
     return uniform(*shape, generator=generator, dtype=torch.float64, device="cpu")
 
 
-def _write(file: DatasetWriter, split: str, examples: Constellations) -> None:
+def _stored(split: str, examples: Constellations, seed: int, piece: int) -> dict[str, np.ndarray]:
+    """What is written of some examples; of test examples also the transformed copies."""
     narrow = {"instance": np.int16, "counts": np.int16}
+    values = {}
     for name, tensor in vars(examples).items():
-        values = tensor.numpy()
-        file.write(f"{split}/{name}", values.astype(narrow.get(name, values.dtype)))
-
-
-def _write_transformed(
-    file: DatasetWriter, test: Constellations, kind: Augmentation, generator: torch.Generator
-) -> None:
-    """The test examples, each moved by its own random element of the group."""
-    count = len(test.positions)
-    elements = draw_transformations(kind, count, generator=generator, dtype=torch.float64)
-    moved = transform(test.positions, elements, kind)
-    file.write(f"test_{kind}/positions", torch.where(test.mask[..., None], moved, 0).numpy())
-    file.write(f"test_{kind}/transformation", elements.numpy())
+        array = tensor.numpy()
+        values[f"{split}/{name}"] = array.astype(narrow.get(name, array.dtype))
+    for kind in TRANSFORMED_COPIES if split == "test" else ():
+        elements = draw_transformations(
+            kind,
+            len(examples.positions),
+            generator=stream(seed, KIND, split, piece, kind),
+            dtype=torch.float64,
+        )
+        moved = transform(examples.positions, elements, kind)
+        moved = torch.where(examples.mask[..., None], moved, 0)
+        values[f"test_{kind}/positions"] = moved.numpy()
+        values[f"test_{kind}/transformation"] = elements.numpy()
+    return values

@@ -6,9 +6,10 @@ import urllib.error
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 from lietransformer.errors import UserError, explain
-from lietransformer.files import complete_or_absent
+from lietransformer.files import cannot_write, complete_or_absent
 from lietransformer.progress import progress
 
 _BLOCK = 1 << 18  # bytes
@@ -49,8 +50,17 @@ def fetch(url: str, checksum: str, folder: Path) -> Path:
 def require_checksum(path: Path, checksum: str, name: str | None = None) -> None:
     """Refuse a file with another checksum than this."""
     algorithm, _, expected = checksum.partition(":")
-    with open(path, "rb") as file:
-        found = hashlib.file_digest(file, algorithm).hexdigest()
+    try:
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, algorithm).hexdigest()
+    except OSError as error:
+        raise UserError(
+            explain(
+                expected=f"to be able to read {path}",
+                found=(error.strerror or str(error)).lower(),
+                remedy="check its name and its permissions",
+            )
+        ) from error
     if found != expected:
         raise UserError(
             explain(
@@ -67,13 +77,19 @@ def _download(url: str, part: Path) -> None:
         with urllib.request.urlopen(url, timeout=60) as response:
             size = int(response.headers.get("Content-Length", 0)) or None
             with (
-                open(part, "r+b") as file,
+                open(part, "r+b", buffering=0) as file,
                 progress(total=size, description="downloading", unit="B") as bar,
             ):
                 while block := response.read(_BLOCK):
-                    file.write(block)
+                    _write(file, block, part)
                     bar.update(len(block))
-    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+    except (
+        urllib.error.URLError,
+        HTTPException,
+        TimeoutError,
+        ConnectionError,
+        ValueError,
+    ) as error:
         raise UserError(
             explain(
                 expected=f"to download {url}",
@@ -81,3 +97,11 @@ def _download(url: str, part: Path) -> None:
                 remedy="try again later, or download it yourself and give its path",
             )
         ) from error
+
+
+def _write(file: Any, block: bytes, path: Path) -> None:
+    try:
+        while block:
+            block = block[file.write(block) :]
+    except OSError as error:
+        raise cannot_write(path, error) from error

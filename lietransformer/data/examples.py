@@ -40,8 +40,8 @@ class Examples(ABC, Generic[B]):
         if file.kind != kind:
             raise DatasetError(
                 explain(
-                    expected=f"a {kind} dataset in {file.path}",
-                    found=f"a {file.kind} dataset",
+                    expected=f"a dataset of the kind {kind} in {file.path}",
+                    found=f"one of the kind {file.kind}",
                     remedy="give the other file",
                 )
             )
@@ -126,7 +126,7 @@ class SpringExamples(Examples[SpringBatch]):
                     remedy="only test systems have longer pieces of trajectory",
                 )
             )
-        config = springs.SpringsConfig(**file.config)
+        config = springs.config_of(file)
         ranges = nested_ranges(
             config.systems, train=n_train, validation=config.validation, test=config.test
         )

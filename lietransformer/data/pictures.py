@@ -12,7 +12,7 @@ from mpl_toolkits.mplot3d import Axes3D
 
 from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.reader import DatasetFile
-from lietransformer.files import complete_or_absent
+from lietransformer.files import cannot_write, complete_or_absent
 
 # Okabe and Ito's colours, told apart by the colour-blind too; their yellow is too pale on white.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#999933", "#000000")
@@ -32,7 +32,10 @@ def draw_page(file: DatasetFile, path: Path) -> None:
     """Draw examples of a dataset; the ending of the name says in which format."""
     figure = _PAGES[file.kind](file)
     with complete_or_absent(path) as part:
-        figure.savefig(part, format=path.suffix[1:], dpi=150)
+        try:
+            figure.savefig(part, format=path.suffix[1:].lower(), dpi=150)
+        except OSError as error:
+            raise cannot_write(path, error) from error
 
 
 # Constellations.
@@ -46,8 +49,8 @@ def _constellations_page(file: DatasetFile) -> Figure:
         "test_T2": "the same, moved by T(2)",
         "test_SE2": "the same, moved by SE(2)",
     }
-    figure = Figure(figsize=(2.6 * columns + 0.6, 11), layout="constrained")
-    figure.suptitle("Constellations: a colour for each instance, a marker for each pattern")
+    figure = Figure(figsize=(max(7, 2.6 * columns + 0.6), 11), layout="constrained")
+    figure.suptitle("Constellations, coloured by instance; the marker shows the pattern")
     axes = figure.subplots(len(rows), columns, squeeze=False)
     for line, (split, title) in zip(axes, rows.items(), strict=True):
         for column, axis in enumerate(line):
@@ -98,14 +101,14 @@ def _path(vertices: np.ndarray, *, closed: bool) -> np.ndarray:
 
 
 def _springs_page(file: DatasetFile) -> Figure:
-    config = springs.SpringsConfig(**file.config)
+    config = springs.config_of(file)
     states = file.array("test/trajectories")
     masses = file.array("systems/masses")[-config.test :]
     stiffness = file.array("systems/stiffness")[-config.test :]
     shown = min(6, config.test)
     columns = min(3, shown)
     rows = -(-shown // columns)
-    figure = Figure(figsize=(3.6 * columns, 3.6 * rows + 1.1), layout="constrained")
+    figure = Figure(figsize=(max(8, 3.6 * columns), 3.6 * rows + 1.1), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).flat
     times = min(config.long_chunk, config.states)
     end = (times - 1) * config.step
@@ -128,6 +131,7 @@ def _draw_springs(axis: Axes, path: np.ndarray, masses: np.ndarray, stiffness: n
     if path.shape[-1] == 1:  # on a line: time upward
         time = np.broadcast_to(np.linspace(0, 1, len(path))[:, None, None], path.shape)
         path = np.concatenate([path, time], axis=-1)
+        axis.set_ylabel("time, as a share of what is shown", fontsize=8)
     path = path[..., :2]
     first, second = np.triu_indices(len(masses), k=1)
     springs_between = np.stack([path[0, first], path[0, second]], axis=1)
@@ -153,7 +157,7 @@ def _qm9_page(file: DatasetFile) -> Figure:
     shown = np.unique(np.linspace(0, len(by_size) - 1, 8).round().astype(int))
     columns = min(4, len(shown))
     rows = -(-len(shown) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.9 * rows + 1.1), layout="constrained")
+    figure = Figure(figsize=(max(6, 3.2 * columns), 2.9 * rows + 1.1), layout="constrained")
     figure.suptitle("QM9: molecules from the smallest to the largest\n")
     positions, charges = file.array("atoms/positions"), file.array("atoms/charges")
     for place, row in enumerate(by_size[shown]):
@@ -174,7 +178,9 @@ def _qm9_page(file: DatasetFile) -> Figure:
 def _draw_molecule(axis: Axes3D, positions: np.ndarray, charges: np.ndarray) -> None:
     """Balls and sticks, seen along the direction in which the molecule is thinnest."""
     centred = positions - positions.mean(axis=0)
-    placed = centred @ np.linalg.svd(centred, full_matrices=True)[2].T
+    axes = np.linalg.svd(centred, full_matrices=True)[2]
+    axes[2] *= np.linalg.det(axes)  # a rotation, not a reflection to the mirror image
+    placed = centred @ axes.T
     radius = np.array([_ATOMS[charge][1] for charge in charges])
     distance = np.linalg.norm(placed[:, None] - placed[None], axis=-1)
     bonded = distance < 1.25 * (radius[:, None] + radius[None])

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,19 +49,23 @@ class DatasetFile:
                 Without it the file is still checked for completeness and schema.
         """
         self.path = Path(path)
+        self._absolute = self.path.absolute()
         with _open(self.path) as file:
             _check_header(self.path, file, kind)
             self.kind = str(file.attrs["kind"])
-            self.config: dict[str, Any] = json.loads(file.attrs["config"])
+            self.config: dict[str, Any] = dict(json.loads(file.attrs["config"]))
             self.seed = int(file.attrs["seed"])
             self.package_version = str(file.attrs["package_version"])
             self.content_hash = str(file.attrs["content_hash"])
-            self._arrays = {dataset.name[1:]: _Stored(dataset) for dataset in datasets(file)}
+            # Mapped now, so that they stay those of this file even if another takes its name.
+            self._arrays = {
+                dataset.name[1:]: _Stored(dataset, self.path) for dataset in datasets(file)
+            }
         if verify:
             self.verify()
 
     def __reduce__(self) -> Any:
-        return _reopen, (self.path, self.kind, self.content_hash)
+        return _reopen, (self._absolute, self.kind, self.content_hash)
 
     @property
     def names(self) -> list[str]:
@@ -69,7 +74,7 @@ class DatasetFile:
 
     def array(self, name: str) -> np.ndarray:
         """One array, mapped from the file: only what is looked at is read."""
-        return self._stored(name).map(self.path)
+        return self._stored(name).values
 
     def attribute(self, name: str, attribute: str) -> str:
         """What is noted beside an array, for example the names of its columns."""
@@ -77,17 +82,17 @@ class DatasetFile:
 
     def verify(self) -> None:
         """Compare every array with its hash."""
-        total = sum(stored.bytes for stored in self._arrays.values())
+        total = sum(stored.values.nbytes for stored in self._arrays.values())
         with progress(total=total, description=f"checking {self.path.name}", unit="B") as bar:
             for name, stored in self._arrays.items():
                 digest = hashlib.sha256()
-                values = stored.map(self.path)
-                block = max(1, _HASHED_AT_ONCE // max(1, stored.bytes // max(1, len(values))))
+                values = stored.values
+                block = max(1, _HASHED_AT_ONCE * len(values) // max(1, values.nbytes))
                 for start in range(0, len(values), block):
                     rows = np.ascontiguousarray(values[start : start + block])
                     digest.update(rows.data.cast("B"))
                     bar.update(rows.nbytes)
-                if digest.hexdigest() != stored.attributes["sha256"]:
+                if digest.hexdigest() != stored.attributes.get("sha256"):
                     raise DatasetError(
                         _altered(self.path, f"the array {name} does not match its hash")
                     )
@@ -105,21 +110,20 @@ class DatasetFile:
 
 
 class _Stored:
-    """Where one array lies in the file."""
+    """One array of the file, mapped, and what is noted beside it."""
 
-    def __init__(self, dataset: Any) -> None:
-        self.shape: tuple[int, ...] = dataset.shape
-        self.dtype: np.dtype[Any] = dataset.dtype
-        self.offset: int | None = dataset.id.get_offset()
-        self.bytes = int(dataset.size) * self.dtype.itemsize
+    def __init__(self, dataset: Any, path: Path) -> None:
         self.attributes = {name: str(value) for name, value in dataset.attrs.items()}
-        if self.offset is None and self.bytes:
-            raise ValueError(f"{dataset.name} is not stored in one piece")
-
-    def map(self, path: Path) -> np.ndarray:
-        if self.offset is None:  # HDF5 gives no place to an empty array
-            return np.empty(self.shape, self.dtype)
-        return np.memmap(path, self.dtype, "r", self.offset, self.shape)
+        if not dataset.shape:
+            raise ValueError(f"{dataset.name} has no rows")
+        offset = dataset.id.get_offset()
+        self.values: np.ndarray
+        if dataset.size == 0:  # HDF5 gives no place to an empty array
+            self.values = np.empty(dataset.shape, dataset.dtype)
+        elif offset is None:
+            raise ValueError(f"{dataset.name} is compressed or in pieces, and cannot be mapped")
+        else:
+            self.values = np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
 
 
 def _reopen(path: Path, kind: str, content_hash: str) -> DatasetFile:
@@ -131,11 +135,15 @@ def _reopen(path: Path, kind: str, content_hash: str) -> DatasetFile:
 
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
-    if not path.is_file():
+    try:
+        found = "a folder" if stat.S_ISDIR(path.stat().st_mode) else None
+    except OSError as error:
+        found = (error.strerror or str(error)).lower()
+    if found is not None:
         raise DatasetError(
             explain(
                 expected=f"a dataset at {path}",
-                found="a folder" if path.is_dir() else "no file",
+                found=found,
                 remedy="check the name, or generate it with `lietransformer data`",
             )
         )
@@ -143,24 +151,24 @@ def _open(path: Path) -> Iterator[Any]:
         # Without HDF5's lock, which some network file systems refuse: nobody writes to the file.
         file = h5py.File(path, "r", locking=False)
     except OSError as error:
-        truncated = "truncated" in str(error)
-        foreign = "signature not found" in str(error)
-        found = "a file that is cut off" if truncated else str(error)
+        found = error.strerror or str(error)
+        if "truncated" in str(error):
+            found = "a file that is cut off"
+        elif "signature not found" in str(error):
+            found = "a file of another format"
         raise DatasetError(
             explain(
                 expected=f"an HDF5 dataset in {path}",
-                found="a file of another format" if foreign else found,
+                found=found,
                 remedy="copy it again, or generate it with `lietransformer data`",
             )
         ) from error
     with file:
         try:
             yield file
-        except (OSError, RuntimeError, KeyError, ValueError) as error:
-            # HDF5 reports damaged internal structures in any of these ways.
-            raise DatasetError(
-                _altered(path, f"the HDF5 structure is damaged ({error})")
-            ) from error
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
+            # HDF5 reports damaged structures, and Python unexpected types, in any of these ways.
+            raise DatasetError(_altered(path, f"something is damaged ({error})")) from error
 
 
 def _check_header(path: Path, file: Any, kind: str | None) -> None:
@@ -177,8 +185,8 @@ def _check_header(path: Path, file: Any, kind: str | None) -> None:
     if kind is not None and found_kind != kind:
         raise DatasetError(
             explain(
-                expected=f"a {kind} dataset in {path}",
-                found=f"a {found_kind} dataset",
+                expected=f"a dataset of the kind {kind} in {path}",
+                found=f"one of the kind {found_kind}",
                 remedy="give the other file",
             )
         )

@@ -39,13 +39,13 @@ def largest_training_set(count: int, validation: int, test: int) -> int:
 
 def random_split(count: int, *, train: int, test: int, seed: int) -> dict[str, np.ndarray]:
     """QM9, by Cormorant's rule: a random permutation, cut into train, validation and test."""
-    if train + test >= count:
+    if test < 1 or train + test >= count:
         raise UserError(
             explain(
-                expected=f"more than {train + test:,} molecules, for {train:,} to train, "
-                f"{test:,} to test and some to validate",
+                expected=f"enough molecules for {train:,} to train, some to validate and "
+                f"{max(1, test):,} to test",
                 found=f"{count:,}",
-                remedy="lower the setting train",
+                remedy="lower the setting train, or raise test_fraction",
             )
         )
     # The generator is NumPy's old one, because the published split was made with it.

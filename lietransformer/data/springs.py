@@ -7,24 +7,29 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 from torch import Tensor
 
 from lietransformer.data.config import GeneratorConfig
+from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.writer import create_dataset
 from lietransformer.dynamics import SpringSystem, trajectory
+from lietransformer.errors import UserError, explain
 from lietransformer.progress import progress
 from lietransformer.random import normal, stream, uniform
 from lietransformer.threads import one_thread
 
 KIND = "springs"
 _NUMBERS_AT_ONCE = 1 << 23  # of the trajectories in memory: 64 MB
+_MOST_NUMBERS = 1 << 26  # of one trajectory, and of the initial states of a batch: 512 MB
 
 
 class SpringsConfig(GeneratorConfig):
     """Settings of the springs generator; the defaults are the paper's."""
 
-    systems: int = Field(100_000, ge=2, description="number of systems, each with one trajectory")
+    systems: int = Field(
+        100_000, ge=3, le=10**8, description="number of systems, each with one trajectory"
+    )
     particles: int = Field(6, ge=2, description="particles in a system")
     dimension: int = Field(2, ge=1, le=3, description="dimension of space")
     states: int = Field(500, ge=2, description="states of a trajectory, the initial one included")
@@ -50,12 +55,33 @@ class SpringsConfig(GeneratorConfig):
         for name in ("chunk", "long_chunk"):
             if getattr(self, name) > self.states:
                 raise ValueError(f"{name} must not be longer than states ({self.states})")
+        per_state = 2 * self.particles * self.dimension
+        for name in ("states", "generation_batch"):
+            if getattr(self, name) * per_state > _MOST_NUMBERS:
+                raise ValueError(
+                    f"{name} ({getattr(self, name)}) times the {per_state} numbers of a state must "
+                    f"not exceed {_MOST_NUMBERS}, or memory would not suffice"
+                )
         if self.test > self.systems - 2:
             raise ValueError(
                 f"systems ({self.systems}) must leave at least one for training and one for "
                 f"validation beside test ({self.test})"
             )
         return self
+
+
+def config_of(file: DatasetFile) -> SpringsConfig:
+    """The settings that a springs dataset was generated with."""
+    try:
+        return SpringsConfig(**file.config)
+    except ValidationError as error:
+        raise DatasetError(
+            explain(
+                expected=f"settings of the springs generator in {file.path}",
+                found="others",
+                remedy="generate it again with `lietransformer data springs`",
+            )
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +203,14 @@ def _integrate(
     path = trajectory(field, initial, step=config.step, states=config.states)
     for time, state in enumerate(path):
         states[time] = state
+    if not states[-1].isfinite().all():
+        raise UserError(
+            explain(
+                expected="trajectories of finite numbers",
+                found=f"some that grow without bound at the step {config.step:.3g}",
+                remedy="make the step smaller: raise states or lower duration",
+            )
+        )
     return states
 
 

@@ -7,15 +7,24 @@ import numpy as np
 import torch
 
 from lietransformer.data import constellations, qm9, springs
-from lietransformer.data.reader import DatasetFile
+from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import largest_training_set
 from lietransformer.dynamics import SpringSystem, systems_last
+from lietransformer.errors import explain
 
 Lines = list[tuple[str, str]]
 
 
 def describe(file: DatasetFile) -> str:
     """A page of text about a dataset that has been opened and verified."""
+    if file.kind not in _DESCRIPTIONS:
+        raise DatasetError(
+            explain(
+                expected=f"a dataset of the kind {', '.join(_DESCRIPTIONS)} in {file.path}",
+                found=f"one of the kind {file.kind}",
+                remedy="update the package if that is a newer kind",
+            )
+        )
     size = file.path.stat().st_size
     blocks = [
         f"{file.path}: {file.kind}, {size / 1e6:,.1f} MB, complete and unaltered",
@@ -58,12 +67,12 @@ def _constellations(file: DatasetFile) -> Lines:
 def _motion(elements: np.ndarray) -> str:
     shift = np.abs(elements[:, :2, 2]).max()
     angle = np.degrees(np.arctan2(elements[:, 1, 0], elements[:, 0, 0]))
-    turned = "not rotated" if np.ptp(angle) == 0 else "rotated by any angle"
+    turned = "rotated by any angle" if angle.any() else "not rotated"
     return f"translated by up to {shift:.1f} along an axis, {turned}"
 
 
 def _springs(file: DatasetFile) -> Lines:
-    config = springs.SpringsConfig(**file.config)
+    config = springs.config_of(file)
     largest = largest_training_set(config.systems, config.validation, config.test)
     masses = torch.from_numpy(np.array(file.array("systems/masses")))
     stiffness = torch.from_numpy(np.array(file.array("systems/stiffness")))

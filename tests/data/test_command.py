@@ -109,9 +109,52 @@ def test_mistakes_get_one_message_and_exit_code_1(tmp_path: Path, springs_file: 
     assert "systems: input should" in fails("data", "springs", "--set", "systems=x", "--out", out)
     assert "No such file" in fails("data", "springs", "--config", "none.yaml", "--out", out)
     assert "No such file" in fails("data", "qm9", "--set", "source=none.tar", "--out", out)
-    assert "found no file" in fails("data", "inspect", out)
+    assert "found no such file" in fails("data", "inspect", out)
+    assert "file name too long" in fails("data", "inspect", "x" * 300)
     assert "ends in .png" in fails("data", "inspect", str(springs_file), "--plot", "page.jpg")
+    assert "found the folder" in fails("data", "springs", "--out", str(tmp_path), "--force")
     assert list(tmp_path.iterdir()) == []
+
+
+# Runs the command with a limit on the size of files, in bytes, as its first argument.
+LIMITED = """
+import resource, sys
+from lietransformer.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def fails_to_write(size: int, *command: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(size), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1, result
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def test_a_picture_that_cannot_be_written(tmp_path: Path, springs_file: Path) -> None:
+    command = ["data", "inspect", str(springs_file), "--plot", str(tmp_path / "page.png")]
+    assert "found file too large" in fails_to_write(10_000, *command)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_has_seen_enough(springs_file: Path) -> None:
+    for command in (f"inspect {springs_file}", "springs --settings"):
+        result = subprocess.run(
+            f"'{COMMAND}' data {command} | true; exit ${{PIPESTATUS[0]}}",
+            shell=True,
+            executable="/bin/bash",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.stderr == ""
+        assert result.returncode in (0, 141)
 
 
 def test_damaged_files_get_one_message_and_exit_code_1(tmp_path: Path, springs_file: Path) -> None:
@@ -153,21 +196,10 @@ def test_an_existing_file_is_kept_unless_forced(
     [("springs", 0), ("springs", 1), ("springs", 8), ("constellations", 30), ("qm9", 30)],
 )
 def test_a_write_that_fails(tmp_path: Path, kind: str, kilobytes: int) -> None:
-    program = (
-        "import resource, sys; from lietransformer.cli import main;"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({kilobytes * 1024},) * 2);"
-        "sys.exit(main(sys.argv[1:]))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program, *arguments(kind, tmp_path / "x.h5")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 1, result
+    said = fails_to_write(kilobytes * 1024, *arguments(kind, tmp_path / "x.h5"))
     assert re.fullmatch(
         r"lietransformer: expected to be able to write .*x\.h5; found file too large\. Free.*\n",
-        result.stderr,
+        said,
     )
     assert list(tmp_path.iterdir()) == []
 

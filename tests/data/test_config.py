@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from lietransformer.data.config import GeneratorConfig, read_config
 from lietransformer.data.constellations import ConstellationsConfig
@@ -47,7 +48,7 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
         (SpringsConfig, "sytems: 50", "sytems: expected one of seed, systems"),
         (SpringsConfig, "systems: many", "systems: input should be a valid integer"),
         (SpringsConfig, "systems: many", "found 'many'"),
-        (SpringsConfig, "systems: 0", "greater than or equal to 2; found 0"),
+        (SpringsConfig, "systems: 0", "greater than or equal to 3; found 0"),
         (SpringsConfig, "systems: 2.5", "systems: input should be a valid integer"),
         (SpringsConfig, "dimension: 4", "dimension: input should be less than or equal to 3"),
         (SpringsConfig, "chunk: 501", "chunk must not be longer than states (500)"),
@@ -55,6 +56,13 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
         (SpringsConfig, "duration: .inf", "duration: input should be a finite number"),
         (SpringsConfig, "[1, 2]", "lines of the form `key: value`"),
         (SpringsConfig, "systems: [1", "expected ',' or ']'"),
+        (SpringsConfig, "seed: 18446744073709551617", "seed: input should be less than"),
+        (SpringsConfig, "systems: yes", "systems: a number or a text was expected"),
+        (SpringsConfig, "systems: 50\nsystems: 60", "a key that is given twice in line 1"),
+        (SpringsConfig, "systems: 5\n? [a]\n: 3", "unhashable key"),
+        (SpringsConfig, "particles: 100000000", "or memory would not suffice"),
+        (SpringsConfig, "states: 100000000", "or memory would not suffice"),
+        (SpringsConfig, "[" * 3000, "expected YAML in"),
         (ConstellationsConfig, "keep_probability: 0", "keep_probability: input should be greater"),
         (QM9Config, "source: https://example.org/x", "needs a checksum"),
         (QM9Config, "checksum: abc", "md5: and 32, or sha256: and 64 digits"),
@@ -70,6 +78,18 @@ def test_a_mistake_is_named(
         read_config(model, path)
     assert message in str(error.value)
     assert str(path) in str(error.value)
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        SpringsConfig().systems = 5  # type: ignore[misc]
+
+
+def test_a_wrong_override_is_not_blamed_on_the_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "springs.yaml"
+    path.write_text("systems: 5000\n")
+    with pytest.raises(UserError, match=r"springs\.yaml and --set: particles"):
+        read_config(SpringsConfig, path, ["particles=x"])
 
 
 def test_every_wrong_setting_is_named_at_once() -> None:

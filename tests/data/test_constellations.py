@@ -109,13 +109,13 @@ def test_placement_is_uniform_within_its_bounds() -> None:
 
 def test_noise_moves_each_coordinate_by_a_normal_number() -> None:
     """Fit the scaling of each noisy example to the clean one of the same stream."""
-    everything = {"repetitions": 1, "keep_probability": 1.0}
+    everything = {"repetitions": 1, "keep_probability": 1.0, "upscale": 2.0}
     clean, noisy = drawn(400, noise=0.0, **everything), drawn(400, noise=0.1, **everything)
     template = torch.cat(list(PATTERNS.values()))
     owner = torch.repeat_interleave(torch.arange(4), torch.tensor([4, 3, 5, 5]))
     residuals = []
     for row in range(400):
-        turn = torch.polar(torch.ones(17, dtype=torch.float64), clean.angle[row, owner])
+        turn = torch.polar(clean.scale[row, owner], clean.angle[row, owner])
         placed = torch.view_as_real(turn * torch.view_as_complex(template))
         placed = placed + clean.centre[row, owner]
         side = (placed.max() - placed.min()) / 2
@@ -167,6 +167,8 @@ def test_the_transformed_copies_are_the_stored_transformations_of_the_test_set(
         np.testing.assert_allclose(np.linalg.det(rotation), 1)
     t2 = file.array("test_T2/transformation")[:, :2, :2]
     assert (t2 == np.eye(2)).all()
+    shifts = [file.array(f"test_{kind}/transformation")[:, :2, 2] for kind in ("T2", "SE2")]
+    assert len(np.unique(np.concatenate(shifts), axis=0)) == 2 * len(positions)
     angles = np.arctan2(*file.array("test_SE2/transformation")[:, [1, 0], 0].T)
     assert angles.min() < -2.5
     assert angles.max() > 2.5
@@ -178,6 +180,17 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
         generate(config, tmp_path / name)
     contents = [(tmp_path / name).read_bytes() for name in "abc"]
     assert contents[0] == contents[1] != contents[2]
+
+
+def test_pieces_are_different_and_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lietransformer.data.constellations._EXAMPLES_AT_ONCE", 7)
+    generate(ConstellationsConfig(train=20, validation=7, test=15), tmp_path / "x.h5")
+    file = DatasetFile(tmp_path / "x.h5")
+    for name, size in (("train", 20), ("validation", 7), ("test", 15), ("test_SE2", 15)):
+        positions = file.array(f"{name}/positions").reshape(size, -1)
+        assert len(np.unique(positions, axis=0)) == size
+    moved = file.array("test_SE2/transformation")
+    assert len(np.unique(moved, axis=0)) == 15
 
 
 def test_one_repetition_of_everything() -> None:

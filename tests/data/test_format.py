@@ -54,6 +54,7 @@ def test_it_is_a_plain_hdf5_file(example: Path) -> None:
     """Readable without this package, with everything the contract names in its attributes."""
     with h5py.File(example) as file:
         np.testing.assert_array_equal(file["numbers"][:], np.arange(12.0).reshape(4, 3))
+        assert file["numbers"].dtype.str == "<f8"
         assert {
             "kind",
             "schema_version",
@@ -141,7 +142,7 @@ def replace_by_other_hdf5(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda path: path.unlink(), "found no file"),
+        (lambda path: path.unlink(), "found no such file"),
         (lambda path: (path.unlink(), path.mkdir()), "found a folder"),
         (truncate, "a file that is cut off"),
         (lambda path: path.write_bytes(b""), "a file of another format"),
@@ -153,6 +154,10 @@ def replace_by_other_hdf5(path: Path) -> None:
         (lambda path: edit(path, remove_array), "do not match the hash"),
         (lambda path: edit(path, add_array), "do not match the hash"),
         (damage_array, "the array numbers does not match its hash"),
+        (lambda path: edit(path, lambda f: f["numbers"].attrs.__delitem__("sha256")), "do not"),
+        (lambda path: edit(path, set_attribute("kind", 3)), "do not match the hash"),
+        (lambda path: edit(path, set_attribute("schema_version", h5py.Empty("i4"))), "damaged"),
+        (lambda path: edit(path, set_attribute("schema_version", "one")), "damaged"),
         (
             lambda path: edit(path, set_attribute("schema_version", SCHEMA_VERSION - 1)),
             "an older release. Generate it again with `lietransformer data example`",
@@ -180,12 +185,12 @@ def test_an_array_that_cannot_be_mapped_is_refused(example: Path) -> None:
         del file["numbers"]
         file.create_dataset("numbers", data=values, compression="gzip").attrs.update(attributes)
         file.attrs["content_hash"] = content_hash(file)
-    with pytest.raises(DatasetError, match="not stored in one piece"):
+    with pytest.raises(DatasetError, match="is compressed or in pieces"):
         DatasetFile(example)
 
 
 def test_another_kind_is_refused(example: Path) -> None:
-    with pytest.raises(DatasetError, match="found a example dataset"):
+    with pytest.raises(DatasetError, match="found one of the kind example"):
         DatasetFile(example, kind="springs")
 
 
@@ -223,6 +228,67 @@ def test_any_flipped_byte_is_noticed_or_harmless(example: Path, tmp_path: Path) 
         for name, values in arrays.items():
             np.testing.assert_array_equal(file.array(name), values)
     assert noticed > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("config", 3), ("config", "[1, 2]"), ("config", "{"), ("seed", "x")]
+)
+def test_attributes_of_another_kind_hashed_anew(example: Path, name: str, value: Any) -> None:
+    with h5py.File(example, "r+") as file:
+        file.attrs[name] = value
+        file.attrs["content_hash"] = content_hash(file)
+    with pytest.raises(DatasetError, match="something is damaged"):
+        DatasetFile(example)
+
+
+def test_an_array_without_rows_is_refused(example: Path) -> None:
+    with h5py.File(example, "r+") as file:
+        file["scalar"] = 3.0
+        file.attrs["content_hash"] = content_hash(file)
+    with pytest.raises(DatasetError, match="scalar has no rows"):
+        DatasetFile(example)
+
+
+def test_arrays_are_verified_to_the_end(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lietransformer.data.reader._HASHED_AT_ONCE", 30)
+    DatasetFile(example)
+    with h5py.File(example) as file:
+        offset = file["numbers"].id.get_offset() + file["numbers"].size * 8 - 1
+    with open(example, "r+b") as raw:
+        raw.seek(offset)
+        raw.write(b"\x7f")
+    with pytest.raises(DatasetError, match="the array numbers does not match"):
+        DatasetFile(example)
+
+
+def test_an_open_dataset_stays_what_it_was_when_the_file_is_replaced(example: Path) -> None:
+    file = DatasetFile(example)
+    with create_dataset(example, kind="example", config={}, seed=0) as other:
+        other.write("numbers", np.zeros((4000, 3)))
+    np.testing.assert_array_equal(file.array("numbers"), np.arange(12.0).reshape(4, 3))
+
+
+def test_a_pickled_dataset_is_found_from_another_folder(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(example.parent)
+    pickled = pickle.dumps(DatasetFile(example.name))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert pickle.loads(pickled).array("rows").shape == (5, 2)
+
+
+def test_the_hash_covers_what_is_noted_beside_arrays_and_their_types(example: Path) -> None:
+    with h5py.File(example, "r+") as file:
+        hashes = [content_hash(file)]
+        file["numbers"].attrs["unit"] = "km"
+        hashes.append(content_hash(file))
+        flags, attributes = file["group/flags"][:], dict(file["group/flags"].attrs)
+        for changed in (flags.astype("i1"), flags[None]):
+            del file["group/flags"]
+            file.create_dataset("group/flags", data=changed).attrs.update(attributes)
+            hashes.append(content_hash(file))
+    assert len(set(hashes)) == 4
 
 
 def test_the_hash_covers_every_array(example: Path, tmp_path: Path) -> None:

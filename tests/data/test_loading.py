@@ -134,7 +134,7 @@ def test_smaller_training_sets_of_molecules_are_nested(real_qm9: DatasetFile) ->
 
 
 def test_another_kind_of_dataset_is_refused(springs_file: Path) -> None:
-    with pytest.raises(DatasetError, match="found a springs dataset"):
+    with pytest.raises(DatasetError, match="found one of the kind springs"):
         MoleculeExamples(DatasetFile(springs_file), "train")
 
 
@@ -274,19 +274,27 @@ def test_constellations_are_moved_as_a_whole(
 def test_each_epoch_and_example_has_its_own_transformation(
     constellations: ConstellationExamples,
 ) -> None:
-    loader = Loader(constellations, 400, augmentation="T2")
+    loader = Loader(constellations, 80, augmentation="T2")
     plain = next(Loader(constellations, 400).epoch(0))
     shifts = []
     for epoch in range(3):
-        moved = next(loader.epoch(epoch))
+        moved = torch.cat([batch.positions for batch in loader.epoch(epoch)])
         first = plain.mask.int().argmax(dim=1)
-        shift = (moved.positions - plain.positions)[torch.arange(400), first]
+        shift = (moved - plain.positions)[torch.arange(400), first]
         shifts.append(shift)
     everything = torch.cat(shifts)
     assert len(torch.unique(everything, dim=0)) == 1200
     # Translations are 2·N(0, 1).
     assert everything.std().item() == pytest.approx(2, rel=0.06)
     assert everything.mean().abs().item() < 0.15
+
+
+@pytest.mark.parametrize(("kind", "scale"), [("T2", 2.0), ("SE2", 2.0), ("SO3", 1.0)])
+def test_scale_of_the_translations(kind: Augmentation, scale: float) -> None:
+    """What the origin is moved by."""
+    origin = torch.zeros(4_000, 1, 3 if kind == "SO3" else 2, dtype=torch.float64)
+    moved = augment(origin, kind, generator=seeded())
+    assert moved.std().item() == pytest.approx(scale, rel=0.04)
 
 
 def test_augmentation_has_its_own_seed(constellations: ConstellationExamples) -> None:

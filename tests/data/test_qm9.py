@@ -14,6 +14,7 @@ from lietransformer.data.augmentation import augment
 from lietransformer.data.examples import MoleculeExamples
 from lietransformer.data.qm9 import ELEMENTS, PROPERTIES
 from lietransformer.data.qm9.package import read_package
+from lietransformer.data.qm9.properties import atomic_references
 from lietransformer.data.reader import DatasetFile
 from lietransformer.reference import qm9_uncharacterized
 from tests.cases import seeded
@@ -80,6 +81,13 @@ def test_the_split_is_cormorants(real_qm9: DatasetFile) -> None:
 
 # As published by QM9's authors, in hartree, debye, bohr and cal/mol/K.
 KNOWN = {
+    "ammonia": (
+        2,
+        {"N": 1, "H": 3},
+        {"mu": 1.6256, "alpha": 9.46, "homo": -0.257, "lumo": 0.0829, "gap": 0.3399}
+        | {"r2": 26.1563, "zpve": 0.034358, "Cv": 6.316},
+        {"U0": -56.525887, "U": -56.523026, "H": -56.522082, "G": -56.544961},
+    ),
     "methane": (
         1,
         {"C": 1, "H": 4},
@@ -208,6 +216,18 @@ def test_atoms_do_not_overlap(real_qm9: DatasetFile) -> None:
     assert distance[pairs].min() > 0.9
     nearest = torch.where(pairs, distance, torch.inf).amin(dim=2)
     assert nearest[batch.mask].max() < 1.7  # every atom is bonded to some other
+
+
+def test_references_of_every_element() -> None:
+    table = atomic_references()
+    assert table.shape == (5, 12)
+    for column, prop in enumerate(PROPERTIES):
+        expected = np.zeros(5)
+        if prop.name in ATOMS:
+            expected = np.array([HARTREE * ATOMS[prop.name][symbol] for symbol in ELEMENTS])
+        elif prop.name == "Cv":
+            expected = np.full(5, 2.981)
+        np.testing.assert_allclose(table[:, column], expected, rtol=1e-12)
 
 
 def test_training_statistics(real_qm9: DatasetFile) -> None:

@@ -2,9 +2,12 @@
 
 import hashlib
 import http.server
+import io
 import sys
+import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from lietransformer.data.qm9.package import read_package
 from lietransformer.data.qm9.tarball import read_tarball
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from tests.data.test_command import fails_to_write
 from tests.data.xyz_archive import with_small_numbers, write_archive, xyz_text
 
 SPLIT = {"train": 40, "test_fraction": 0.1}
@@ -107,7 +111,13 @@ def test_a_kept_download_that_was_altered_is_refused(
 
 @pytest.mark.parametrize(
     ("address", "message"),
-    [("/nothing-here", "File not found"), (":1/x", "refused"), (".invalid/x", "to download")],
+    [
+        ("/nothing-here", "File not found"),
+        (":1/x", "refused"),
+        (".invalid/x", "to download"),
+        (":port/x", "to download"),
+        ("/ü", "to download"),
+    ],
 )
 def test_a_url_that_does_not_answer(
     tmp_path: Path, server: str, address: str, message: str
@@ -161,7 +171,10 @@ def test_an_archive_without_molecules(tmp_path: Path) -> None:
         ("C\t", "Xx\t"),  # an unknown element
         ("gdb 1\t", "gdb 1\t1.0\t"),  # a property too many
         ("5\ngdb", "50\ngdb"),  # more atoms than there are
-        ("5\ngdb", "five\ngdb"),
+        ("5\ngdb", "four\ngdb"),
+        ("5\ngdb", "4\ngdb"),  # fewer atoms than there are
+        ("5\ngdb", "0\ngdb"),
+        ("\t-0.535689\n", "\n"),  # an atom with a column too few
         ("\t157.7\t", "\t157.7x\t"),  # not a number
     ],
 )
@@ -176,6 +189,45 @@ def test_a_molecule_in_another_format_is_named(
         read_tarball(path)
 
 
+def test_a_molecule_that_occurs_twice(molecules: Molecules, tmp_path: Path) -> None:
+    path = tmp_path / "twice.tar"
+    with tarfile.open(path, "w") as archive:
+        for folder in ("a", "b"):
+            text = xyz_text(molecules, 0).encode()
+            member = tarfile.TarInfo(f"{folder}/dsgdb9nsd_000001.xyz")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    with pytest.raises(UserError, match="molecule 1 twice"):
+        read_tarball(path)
+
+
+def test_folders_and_other_numbers_are_passed_over(molecules: Molecules, tmp_path: Path) -> None:
+    path = tmp_path / "odd.tar.bz2"
+    write_archive(path, {1: xyz_text(molecules, 0)}, more=["dsgdb9nsd_99999999999.xyz"])
+    assert read_tarball(path).index.tolist() == [1]
+    with tarfile.open(tmp_path / "folder.tar", "w") as archive:
+        folder = tarfile.TarInfo("dsgdb9nsd_000008.xyz")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+    assert len(read_tarball(tmp_path / "folder.tar").index) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "message"),
+    [
+        ("index", lambda index: index[::-1], "occurs twice"),
+        ("charges", lambda charges: charges[:10], "do not match their number"),
+        ("charges", lambda charges: np.full_like(charges, 79), "other than H, C, N, O, F"),
+    ],
+)
+def test_contradictions_are_named(
+    molecules: Molecules, field: str, change: Callable[[np.ndarray], np.ndarray], message: str
+) -> None:
+    spoilt = replace(molecules, **{field: change(getattr(molecules, field))})  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=message):
+        spoilt.require_sound("somewhere")
+
+
 def test_properties_that_are_not_finite_are_refused(molecules: Molecules, tmp_path: Path) -> None:
     path = tmp_path / "nan.tar.bz2"
     write_archive(path, {1: xyz_text(molecules, 0).replace("13.21", "nan")})
@@ -184,7 +236,7 @@ def test_properties_that_are_not_finite_are_refused(molecules: Molecules, tmp_pa
 
 
 def test_more_training_molecules_than_there_are(archive: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="Lower the setting train"):
+    with pytest.raises(UserError, match="Lower the setting train, or raise test_fraction"):
         generate(QM9Config(source=str(archive)), tmp_path / "x.h5")
 
 
@@ -194,6 +246,15 @@ def test_limit_keeps_the_first_molecules(archive: Path, tmp_path: Path) -> None:
     file = DatasetFile(tmp_path / "x.h5")
     assert file.array("molecules/index").tolist() == list(range(1, 11))
     assert len(file.array("atoms/charges")) == file.array("molecules/offsets")[-1]
+
+
+def test_a_full_disk_while_downloading(archive: Path, tmp_path: Path, server: str) -> None:
+    settings = [f"source={server}/{archive.name}", f"checksum={sha256(archive)}", "train=40"]
+    command = ["data", "qm9", "--out", str(tmp_path / "x.h5")]
+    for setting in settings:
+        command += ["--set", setting]
+    assert "found file too large" in fails_to_write(1_000, *command)
+    assert list(tmp_path.iterdir()) == []
 
 
 # The package.

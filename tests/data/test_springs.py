@@ -12,6 +12,7 @@ import torch
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.springs import SpringsConfig, generate
 from lietransformer.dynamics import SpringSystem, rollout, systems_last
+from lietransformer.errors import UserError
 from tests.data.conftest import SMALL_SPRINGS
 
 
@@ -138,6 +139,10 @@ def test_parameters_and_initial_states_have_the_distributions_of_the_paper(
     assert (masses.mean(), stiffness.mean()) == pytest.approx((1.6, 2.5), rel=0.02)
     assert initial[:, 0].std() == pytest.approx(0.4, rel=0.02)
     assert initial[:, 1].std() == pytest.approx(0.6, rel=0.02)
+    # Nothing depends on anything else.
+    columns = np.concatenate([masses, stiffness, initial.reshape(5000, -1)], axis=1)
+    correlation = np.corrcoef(columns.T) - np.eye(36)
+    assert np.abs(correlation).max() < 0.08
     # Over the systems of a generation batch (here all of them) momenta have mean zero,
     # positions have not, and neither have the momenta of a single system.
     np.testing.assert_allclose(initial[:, 1].mean(axis=0), 0, atol=1e-14)
@@ -151,6 +156,13 @@ def test_momenta_are_centred_over_generation_batches(tmp_path: Path) -> None:
     )
     momentum = file.array("systems/initial")[:, 1].reshape(3, 20, 6, 2)
     np.testing.assert_allclose(momentum.mean(axis=1), 0, atol=1e-14)
+    assert len(np.unique(file.array("systems/masses"), axis=0)) == 60  # no batch repeats another
+
+
+def test_trajectories_that_grow_without_bound_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Make the step smaller: raise states or lower duration"):
+        made(tmp_path / "x.h5", systems=10, test=2, duration=5000.0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_smaller_file_is_the_beginning_of_a_larger_one(
@@ -213,10 +225,12 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_threads(
 def test_memory_does_not_grow_with_the_number_of_systems(tmp_path: Path) -> None:
     """Their trajectories alone would be 1.5 GB."""
     program = (
-        "import resource, sys; from pathlib import Path;"
+        "import re, sys; from pathlib import Path;"
         "from lietransformer.data.springs import *;"
         "generate(SpringsConfig(systems=16000, test=10), Path(sys.argv[1]));"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
+        # Not ru_maxrss, in which a new process inherits the peak of the one that started it.
+        "peak = re.search('VmHWM:\\\\s+(.*) kB', Path('/proc/self/status').read_text())[1];"
+        "print(int(peak) / 2**20)"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "x.h5")]
     result = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -43,7 +43,7 @@ class QM9Config(GeneratorConfig):
     checksum: str | None = Field(
         None, description="md5:… or sha256:… of the archive; a URL needs one"
     )
-    train: int = Field(100_000, ge=1, description="number of training molecules")
+    train: int = Field(100_000, ge=2, description="number of training molecules")
     test_fraction: float = Field(
         0.1, gt=0, lt=1, description="share of all molecules for testing; the rest validate"
     )
@@ -110,7 +110,7 @@ def _read(config: QM9Config, folder: Path) -> Molecules:
     if is_url(config.source):
         assert config.checksum is not None  # the configuration insists on it
         return read_tarball(fetch(config.source, config.checksum, folder))
-    archive = Path(config.source)
-    if config.checksum is not None and archive.is_file():
+    archive = Path(config.source).expanduser()
+    if config.checksum is not None:
         require_checksum(archive, config.checksum)
     return read_tarball(archive)

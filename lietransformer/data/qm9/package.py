@@ -5,6 +5,7 @@ import importlib.util
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,10 +36,9 @@ def read_package() -> Molecules:
     """All 130,831 molecules."""
     folder = _data_folder()
     parts = []
-    with progress(total=len(_FILES), description="reading " + PACKAGE, unit=" files") as bar:
+    with progress(total=CHARACTERIZED, description="reading QM9", unit=" molecules") as bar:
         for name in _FILES:
-            parts.append(_read(folder / name))
-            bar.update(1)
+            parts.append(_read(folder / name, bar))
     molecules = Molecules(
         index=np.concatenate([part.index for part in parts]),
         sizes=np.concatenate([part.sizes for part in parts]),
@@ -67,10 +67,13 @@ def _data_folder() -> Path:
     return Path(found.submodule_search_locations[0]) / "data"
 
 
-def _read(path: Path) -> Molecules:
+def _read(path: Path, bar: Any) -> Molecules:
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+            rows = []
+            for row in csv.DictReader(file):
+                rows.append(row)
+                bar.update(1)
         molecules = Molecules(
             index=np.array([row["Index"] for row in rows], dtype=np.int32),
             sizes=np.array([row["N_atoms"] for row in rows], dtype=np.int32),

@@ -31,7 +31,7 @@ _COLUMNS = [
     "Cv",
 ]
 _ORDER = [_COLUMNS.index(prop.name) for prop in PROPERTIES]
-_NAME = re.compile(r"(?:.*/)?dsgdb9nsd_(\d+)\.xyz")
+_NAME = re.compile(r"(?:.*/)?dsgdb9nsd_(\d{1,6})\.xyz")
 
 
 def read_tarball(path: Path) -> Molecules:
@@ -49,10 +49,12 @@ def read_tarball(path: Path) -> Molecules:
         ):
             for member in archive:
                 name = _NAME.fullmatch(member.name)
-                if name is None or int(name[1]) in excluded:
+                if name is None or not member.isfile() or int(name[1]) in excluded:
                     continue
+                if int(name[1]) in found:
+                    raise ValueError(f"molecule {int(name[1])} twice")
                 file = archive.extractfile(member)
-                assert file is not None
+                assert file is not None  # it is a plain file
                 found[int(name[1])] = _parse(file.read(), member.name)
                 bar.update(raw.tell() - bar.n)
     except (OSError, EOFError, tarfile.TarError, ValueError) as error:
@@ -84,13 +86,15 @@ class _Molecule:
 
     def __init__(self, lines: list[str]) -> None:
         size = int(lines[0])
+        if size < 1 or len(lines) != size + 5:
+            raise ValueError(f"{len(lines)} lines for {size} atoms")
         properties = [_number(text) for text in lines[1].split()[2:]]
         if len(properties) != len(_COLUMNS):
             raise ValueError(f"{len(properties)} properties, not {len(_COLUMNS)}")
         atoms = [line.split() for line in lines[2 : 2 + size]]
         self.properties = [properties[column] for column in _ORDER]
         self.charges = [ELEMENTS[atom[0]] for atom in atoms]
-        self.positions = np.array([[_number(text) for text in atom[1:4]] for atom in atoms])
+        self.positions = np.array([[_number(x), _number(y), _number(z)] for _, x, y, z, _ in atoms])
         self.smiles = lines[3 + size].split()[0]
 
 
