@@ -66,6 +66,10 @@ def _models(options: argparse.Namespace) -> int:
     published = parameter_counts()
     rows: list[dict[str, str | int | None]] = []
     for preset in presets():
+        try:
+            parameters = preset.parameter_count
+        except ImportError:  # an optional package is not installed
+            parameters = None
         count = published.get((preset.task, preset.model))
         rows.append(
             {
@@ -73,7 +77,7 @@ def _models(options: argparse.Namespace) -> int:
                 "model": preset.model,
                 "group": preset.group,
                 "size": preset.size,
-                "parameters": preset.parameter_count,
+                "parameters": parameters,
                 "paper": count.paper if count else None,
                 "exact": count.exact if count else None,
             }

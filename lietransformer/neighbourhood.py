@@ -81,11 +81,14 @@ class PairGeometry:
             axis is 1 long where all queries share their neighbours.
         indices: the position of g' in the cloud; None where the keys of every query are
             all elements in their order, of which the mask may leave out some.
+        ball_sizes: how many elements each ball holds before any are sampled from it; None
+            where every ball holds everything.
     """
 
     coordinates: Float[Tensor, "batch g key pair"]
     mask: Bool[Tensor, "batch #g key"]
     indices: Int[Tensor, "batch g key"] | None = None
+    ball_sizes: Int[Tensor, "batch g"] | None = None
 
     def keys_of(
         self, values: Float[Tensor, "heads batch g width"]
@@ -117,8 +120,11 @@ def pair_geometry(
     *,
     kind: PairFeatures = "log",
     generator: torch.Generator | None = None,
+    radius: Float[Tensor, ""] | None = None,
 ) -> PairGeometry:
     """Choose the neighbourhood of each element and compute the features of the pairs.
+
+    A `radius` that a model adapts while it trains takes the place of that in the config.
 
     Invariant: it depends on g⁻¹g' only. Subsampling is uniform, so what is averaged over
     the neighbourhood stays equivariant in distribution. Memory is in proportion to the
@@ -129,8 +135,9 @@ def pair_geometry(
     count = lifted.mask.shape[1]
     mask: Tensor = lifted.mask[:, None, :]
     indices: Tensor | None = None
-    if not config.is_everything(count):
-        chosen, mask = choose_neighbours(lifted, group, config, generator=generator)
+    ball_sizes: Tensor | None = None
+    if radius is not None or not config.is_everything(count):
+        chosen, mask, ball_sizes = _choose(lifted, group, config, generator, radius)
         if chosen.shape[-1] < _DENSE_SHARE * count:
             indices = chosen
         else:
@@ -144,7 +151,7 @@ def pair_geometry(
     coordinates = _pair_features(
         elements[:, :, None], keys, orbits[:, :, None], key_orbits, group, kind
     )
-    return PairGeometry(coordinates, mask, indices)
+    return PairGeometry(coordinates, mask, indices, ball_sizes)
 
 
 def _pair_features(
@@ -174,37 +181,55 @@ def choose_neighbours(
 
     Which ones a sample holds depends on the generator and on the shape of the batch.
     """
+    indices, mask, _ = _choose(lifted, group, config, generator)
+    return indices, mask
+
+
+@torch.no_grad()
+def _choose(
+    lifted: LiftedCloud,
+    group: Group,
+    config: NeighbourhoodConfig,
+    generator: torch.Generator | None,
+    radius: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Indices and mask of the neighbours, and the sizes of the balls they are drawn from."""
     batch, count = lifted.mask.shape
     rows = max(1, _PAIRS_AT_ONCE // max(1, batch * count))
     chunks = []
     for start in range(0, count, rows):
-        indices, mask = _ball(lifted, slice(start, start + rows), group, config)
+        indices, mask = _ball(lifted, slice(start, start + rows), group, config, radius)
+        sizes = mask.sum(dim=-1)
         if config.samples is not None:
             drawing = require_generator(generator, purpose="sampling neighbours")
             indices, mask = _subsample(indices, mask, config.samples, drawing)
-        chunks.append((indices, mask))
+        chunks.append((indices, mask, sizes))
     if not chunks:
         nobody = torch.empty(batch, 0, 0, dtype=torch.long, device=lifted.mask.device)
-        return nobody, nobody.bool()
-    all_indices, all_masks = zip(*chunks, strict=True)
-    return torch.cat(all_indices, dim=1), torch.cat(all_masks, dim=1)
+        return nobody, nobody.bool(), nobody.sum(dim=-1)
+    all_indices, all_masks, all_sizes = zip(*chunks, strict=True)
+    return torch.cat(all_indices, dim=1), torch.cat(all_masks, dim=1), torch.cat(all_sizes, dim=1)
 
 
 def _ball(
-    lifted: LiftedCloud, queries: slice, group: Group, config: NeighbourhoodConfig
+    lifted: LiftedCloud,
+    queries: slice,
+    group: Group,
+    config: NeighbourhoodConfig,
+    radius: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     batch, count = lifted.mask.shape
-    if config.ball_is_everything(count):
+    if radius is None and config.ball_is_everything(count):
         shape = (batch, lifted.mask[:, queries].shape[1], count)
         indices = torch.arange(count, device=lifted.mask.device).expand(shape)
         return indices, lifted.mask[:, None, :].expand(shape)
-    ranking = _ranking(lifted, queries, group, config)
+    ranking = _ranking(lifted, queries, group, config.radius if radius is None else radius)
     nearest, indices = ranking.topk(min(count, config.ball or count), dim=-1, largest=False)
     return indices, nearest.isfinite()
 
 
 def _ranking(
-    lifted: LiftedCloud, queries: slice, group: Group, config: NeighbourhoodConfig
+    lifted: LiftedCloud, queries: slice, group: Group, radius: Tensor | float | None
 ) -> Tensor:
     """Distance of every element from the chosen queries, infinite where it does not count."""
     coordinates = group.pair_coordinates(
@@ -214,8 +239,8 @@ def _ranking(
     distance = group.distance_of_coordinates(coordinates, orbit_difference)
     tie = _TIE[distance.dtype]
     excluded = ~lifted.mask[:, None, :]
-    if config.radius is not None:
-        excluded = excluded | (distance > config.radius * (1 + tie))
+    if radius is not None:
+        excluded = excluded | (distance > radius * (1 + tie))
     # Coincident points differ in their features alone; if not even there, either will do.
     ranking = distance + tie * (
         _number(coordinates) + _number(orbit_difference) + _number(lifted.features)[:, None, :]

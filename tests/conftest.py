@@ -2,11 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
+
+from lietransformer.data import constellations, qm9, springs
+from lietransformer.data.reader import DatasetFile
 
 # Small tensors: the suite gains from more processes, not from more threads in each.
 torch.set_num_threads(1)
@@ -23,3 +27,36 @@ def without_shape_checks() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+# Datasets that many tests read.
+
+SMALL_CONSTELLATIONS = constellations.ConstellationsConfig(train=400, validation=50, test=60)
+SMALL_SPRINGS = springs.SpringsConfig(systems=120, test=30, validation=20)
+
+
+@pytest.fixture(scope="session")
+def constellations_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("constellations") / "constellations.h5"
+    constellations.generate(SMALL_CONSTELLATIONS, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("springs") / "springs.h5"
+    springs.generate(SMALL_SPRINGS, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def qm9_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real QM9, all of it."""
+    path = tmp_path_factory.mktemp("qm9") / "qm9.h5"
+    qm9.generate(qm9.QM9Config(), path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def real_qm9(qm9_file: Path) -> DatasetFile:
+    return DatasetFile(qm9_file)

@@ -2,15 +2,28 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import nn
 
 from lietransformer.errors import explain
 from lietransformer.lift import LiftConfig
-from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
+from lietransformer.models.fully_connected import FullyConnectedConfig
+from lietransformer.models.graph_network import GraphNetworkConfig
+from lietransformer.models.lie_resnet import LieResNetConfig
+from lietransformer.models.lie_transformer import LieTransformerConfig
+from lietransformer.models.registry import ModelConfig, build_model
+from lietransformer.models.set_transformer import SetTransformerConfig
+from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig
+
+# Å; the standard deviation of a coordinate about the centre of its molecule, over the atoms of
+# QM9's training molecules.
+QM9_LENGTH = 1.397
+
+Prediction = Literal["logits", "potential", "hamiltonian", "velocity", "property"]
 
 
 @dataclass(frozen=True)
@@ -20,33 +33,41 @@ class Preset:
     Attributes:
         task: "constellations", "springs" or "qm9".
         model: its name in the paper's tables and legends.
-        group: the group it is invariant to.
-        size: layers × width, to tell the sizes of one model apart.
         config: everything needed to build it.
+        predicts: what its outputs are. For springs: V(q), H(q, p) or (q̇, ṗ).
     """
 
     task: str
     model: str
-    config: LieTransformerConfig
+    config: ModelConfig
+    predicts: Prediction
 
     @property
     def group(self) -> str:
-        return self.config.group
+        """The group it is built to be invariant to; empty where it is built for none."""
+        return getattr(self.config, "group", "")
 
     @property
     def size(self) -> str:
-        return f"{self.config.layers}x{self.config.width}"
+        """Layers × width, to tell the sizes of one model apart."""
+        config = self.config
+        if isinstance(config, SpecialistConfig):
+            return ""
+        if isinstance(config, SetTransformerConfig):
+            return f"{config.encoder_layers}+{config.decoder_layers}x{config.width}"
+        return f"{config.layers}x{config.width}"
 
-    def build(self, *, seed: int) -> LieTransformer:
+    def build(self, *, seed: int) -> nn.Module:
         """The model with parameters drawn from the seed; the global random state stays."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return LieTransformer(self.config)
+            return build_model(self.config)
 
     @property
     def parameter_count(self) -> int:
-        """The number of its parameters, found without allocating them."""
-        with torch.device("meta"):
+        """The number of its parameters, found without allocating them where that is possible."""
+        ours = not isinstance(self.config, SpecialistConfig)
+        with torch.device("meta" if ours else "cpu"):
             return count_parameters(self.build(seed=0))
 
 
@@ -71,8 +92,21 @@ def _constellations() -> Iterator[Preset]:
         attention=AttentionConfig(kernel_width=12),
     )
     se2 = replace(t2, group="SE(2)", lift=LiftConfig("evenly_spaced", samples=1))
-    yield Preset("constellations", "LieTransformer-T2", t2)
-    yield Preset("constellations", "LieTransformer-SE2", se2)
+    yield Preset("constellations", "LieTransformer-T2", t2, "logits")
+    yield Preset("constellations", "LieTransformer-SE2", se2, "logits")
+    # One seed vector for each pattern, with three logits each.
+    set_transformer = SetTransformerConfig(
+        space_dimension=2,
+        input_width=1,
+        use_features=False,
+        seeds=4,
+        outputs_per_seed=3,
+        width=128,
+        encoder_layers=8,
+        decoder_layers=8,
+        heads=4,
+    )
+    yield Preset("constellations", "SetTransformer", set_transformer, "logits")
 
 
 def _springs() -> Iterator[Preset]:
@@ -87,14 +121,29 @@ def _springs() -> Iterator[Preset]:
         heads=8,
         attention=AttentionConfig(),
     )
+    # LieConv with 384 channels in 4 layers, small: 192 in 3; all neighbours, no batch norm.
+    conv_t2 = LieResNetConfig("T(2)", input_width=2, output_width=1, width=384, layers=4)
     # Ĥ = C₂ and the canonical lift: exactly equivariant to T(2) ⋊ C₂.
-    se2 = replace(
-        t2, group="SE(2)", lift=LiftConfig("subgroup", samples=2), pair_features="canonical"
-    )
+    lift = LiftConfig("subgroup", samples=2)
+    se2 = replace(t2, group="SE(2)", lift=lift, pair_features="canonical")
+    conv_se2 = replace(conv_t2, group="SE(2)", lift=lift, pair_features="canonical")
     for group, large in (("T2", t2), ("SE2", se2)):
-        yield Preset("springs", f"LieTransformer-{group}", large)
         small = replace(large, layers=3, width=80)
-        yield Preset("springs", f"LieTransformer-{group} small", small)
+        yield Preset("springs", f"LieTransformer-{group}", large, "potential")
+        yield Preset("springs", f"LieTransformer-{group} small", small, "potential")
+    for group, large_conv in (("T2", conv_t2), ("SE2", conv_se2)):
+        small_conv = replace(large_conv, layers=3, width=192)
+        yield Preset("springs", f"LieConv-{group}", large_conv, "potential")
+        yield Preset("springs", f"LieConv-{group} small", small_conv, "potential")
+    # Features of a point are (m, k); of a point of phase space (p, m, k).
+    potential = FullyConnectedConfig(points=6, space_dimension=2, input_width=2, output_width=1)
+    velocity = replace(potential, input_width=4, output_width=24)
+    yield Preset("springs", "Fully-connected (Hamiltonian)", potential, "potential")
+    yield Preset("springs", "Fully-connected (direct)", velocity, "velocity")
+    hogn = GraphNetworkConfig(2, input_width=4, output_width=1, read_out="global")
+    ogn = replace(hogn, output_width=4, read_out="node")
+    yield Preset("springs", "Graph network (Hamiltonian)", hogn, "hamiltonian")
+    yield Preset("springs", "Graph network (direct)", ogn, "velocity")
 
 
 def _qm9() -> Iterator[Preset]:
@@ -121,8 +170,27 @@ def _qm9() -> Iterator[Preset]:
         lift=LiftConfig("random", samples=2),
         neighbourhood=NeighbourhoodConfig(ball=25, samples=20),
     )
-    yield Preset("qm9", "LieTransformer-T3", t3)
-    yield Preset("qm9", "LieTransformer-SE3", se3)
+    yield Preset("qm9", "LieTransformer-T3", t3, "property")
+    yield Preset("qm9", "LieTransformer-SE3", se3, "property")
+    conv_t3 = LieResNetConfig(
+        "T(3)", input_width=15, output_width=1, width=1536, layers=6, norm="batch"
+    )
+    # Positions are in units of their standard deviation within molecules.
+    conv_se3 = replace(
+        conv_t3,
+        group="SE(3)",
+        lift=LiftConfig("random", samples=4),
+        fill=0.5,
+        neighbourhood=NeighbourhoodConfig(samples=25),
+        length_unit=QM9_LENGTH,
+    )
+    yield Preset("qm9", "LieConv-T3", conv_t3, "property")
+    yield Preset("qm9", "LieConv-SE3", conv_se3, "property")
+    elements = (1, 6, 7, 8, 9)
+    yield Preset("qm9", "SchNet", SpecialistConfig("SchNet", elements, 15, 1, 10.0), "property")
+    yield Preset(
+        "qm9", "DimeNet++", SpecialistConfig("DimeNet++", elements, 15, 1, 5.0), "property"
+    )
 
 
 def presets() -> tuple[Preset, ...]:

@@ -13,7 +13,7 @@ from lietransformer.data.reader import DatasetFile
 from lietransformer.data.springs import SpringsConfig, generate
 from lietransformer.dynamics import SpringSystem, rollout, systems_last
 from lietransformer.errors import UserError
-from tests.data.conftest import SMALL_SPRINGS
+from tests.conftest import SMALL_SPRINGS
 
 
 @pytest.fixture(scope="module")

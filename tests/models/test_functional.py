@@ -18,7 +18,9 @@ FEATURES = torch.rand(4, 6, 2, generator=seeded(1), dtype=torch.float64)
 
 
 def build(name: str, seed: int) -> LieTransformer:
-    return get_preset("springs", name).build(seed=seed).double()
+    model = get_preset("springs", name).build(seed=seed).double()
+    assert isinstance(model, LieTransformer)
+    return model
 
 
 @pytest.mark.parametrize("name", ["LieTransformer-T2 small", "LieTransformer-SE2 small"])

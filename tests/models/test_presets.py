@@ -2,16 +2,29 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from lietransformer.models import LieTransformer, Preset, count_parameters, get_preset, presets
+from lietransformer.data.reader import DatasetFile
+from lietransformer.lift import LiftConfig
+from lietransformer.models import (
+    LieTransformer,
+    LieTransformerConfig,
+    Preset,
+    count_parameters,
+    get_preset,
+    presets,
+)
+from lietransformer.models.lie_resnet import LieResNetConfig
+from lietransformer.models.presets import QM9_LENGTH
+from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.reference import parameter_counts
 from tests.cases import random_cloud, seeded
 
 
 def published() -> list[tuple[str, str]]:
-    return [key for key in parameter_counts() if key[1].startswith("LieTransformer")]
+    return list(parameter_counts())
 
 
 @pytest.mark.parametrize(("task", "model"), published())
@@ -20,22 +33,32 @@ def test_parameter_counts_equal_the_published_ones_to_the_last(task: str, model:
     assert preset.parameter_count == parameter_counts()[task, model].exact
 
 
-@pytest.mark.parametrize(("task", "model"), published())
+@pytest.mark.parametrize(
+    ("task", "model"), [key for key, count in parameter_counts().items() if count.paper]
+)
 def test_exact_counts_round_to_what_the_paper_prints(task: str, model: str) -> None:
     """The paper prints 1048k for both constellation models, of which one has 1047k."""
     count = parameter_counts()[task, model]
     assert abs(count.exact / 1000 - int(count.paper.removesuffix("k"))) < 1
 
 
-def test_every_published_lie_transformer_is_there_and_names_are_unique() -> None:
+def test_every_published_model_is_there_and_names_are_unique() -> None:
     names = [(preset.task, preset.model) for preset in presets()]
     assert len(set(names)) == len(names)
     assert set(published()) <= set(names)
-    assert {"LieTransformer-T3", "LieTransformer-SE3"} <= {n for task, n in names if task == "qm9"}
+    assert {name for task, name in names if task == "qm9"} == {
+        "LieTransformer-T3",
+        "LieTransformer-SE3",
+        "LieConv-T3",
+        "LieConv-SE3",
+        "SchNet",
+        "DimeNet++",
+    }
 
 
 def settings(preset: Preset) -> dict[str, object]:
     config = preset.config
+    assert isinstance(config, LieTransformerConfig)
     return {
         "layers": config.layers,
         "heads": config.heads,
@@ -100,7 +123,8 @@ PAPER: dict[tuple[str, str], dict[str, object]] = {
 
 
 def test_presets_have_the_settings_of_appendix_i() -> None:
-    assert {(p.task, p.model): settings(p) for p in presets()} == PAPER
+    lie_transformers = [p for p in presets() if isinstance(p.config, LieTransformerConfig)]
+    assert {(p.task, p.model): settings(p) for p in lie_transformers} == PAPER
 
 
 def test_counting_without_allocating_counts_the_same() -> None:
@@ -108,37 +132,80 @@ def test_counting_without_allocating_counts_the_same() -> None:
     assert count_parameters(preset.build(seed=0)) == preset.parameter_count
 
 
-@pytest.mark.parametrize(
-    "preset", [p for p in presets() if p.task != "qm9"], ids=lambda p: f"{p.task} {p.model}"
-)
-def test_presets_run(preset: Preset) -> None:
-    model = preset.build(seed=0)
-    cloud = random_cloud(preset.group, points=6, dtype=torch.float32)
-    features = torch.ones(3, 6, preset.config.input_width)
-    output = model(replace(cloud, features=features), generator=seeded())
-    assert output.shape == (3, preset.config.output_width)
-    assert output.isfinite().all()
-
-
 @pytest.mark.parametrize("model", ["LieTransformer-T3", "LieTransformer-SE3"])
 def test_qm9_presets_run_at_one_layer(model: str) -> None:
-    config = replace(get_preset("qm9", model).config, layers=1)
+    config = get_preset("qm9", model).config
+    assert isinstance(config, LieTransformerConfig)
     cloud = random_cloud(config.group, points=29, dtype=torch.float32)
     features = torch.ones(3, 29, 15)
-    lie_transformer = LieTransformer(config)
+    lie_transformer = LieTransformer(replace(config, layers=1))
     output = lie_transformer(replace(cloud, features=features), generator=seeded())
     assert output.shape == (3, 1)
     assert output.isfinite().all()
+
+
+LIE_CONV = {
+    ("springs", "LieConv-T2"): LieResNetConfig("T(2)", 2, 1, 384, 4),
+    ("springs", "LieConv-T2 small"): LieResNetConfig("T(2)", 2, 1, 192, 3),
+    ("springs", "LieConv-SE2"): LieResNetConfig(
+        "SE(2)", 2, 1, 384, 4, lift=LiftConfig("subgroup", 2), pair_features="canonical"
+    ),
+    ("springs", "LieConv-SE2 small"): LieResNetConfig(
+        "SE(2)", 2, 1, 192, 3, lift=LiftConfig("subgroup", 2), pair_features="canonical"
+    ),
+    ("qm9", "LieConv-T3"): LieResNetConfig("T(3)", 15, 1, 1536, 6, norm="batch"),
+    ("qm9", "LieConv-SE3"): LieResNetConfig(
+        "SE(3)",
+        15,
+        1,
+        1536,
+        6,
+        lift=LiftConfig("random", 4),
+        neighbourhood=NeighbourhoodConfig(samples=25),
+        fill=0.5,
+        norm="batch",
+        length_unit=1.397,
+    ),
+}
+
+
+def test_lie_conv_presets_have_the_settings_of_their_authors() -> None:
+    found = {(p.task, p.model): p.config for p in presets() if "LieConv" in p.model}
+    assert found == LIE_CONV
+
+
+def test_what_the_models_of_springs_predict() -> None:
+    predicts = {p.model: p.predicts for p in presets() if p.task == "springs"}
+    others = {name: what for name, what in predicts.items() if not name.startswith("Lie")}
+    assert {predicts[name] for name in predicts if name.startswith("Lie")} == {"potential"}
+    assert others == {
+        "Fully-connected (Hamiltonian)": "potential",
+        "Fully-connected (direct)": "velocity",
+        "Graph network (Hamiltonian)": "hamiltonian",
+        "Graph network (direct)": "velocity",
+    }
+
+
+def test_the_length_unit_of_qm9_is_the_spread_of_its_atoms(real_qm9: DatasetFile) -> None:
+    offsets = real_qm9.array("molecules/offsets")
+    positions = real_qm9.array("atoms/positions")
+    sizes = np.diff(offsets)
+    centres = np.add.reduceat(positions, offsets[:-1]) / sizes[:, None]
+    training = np.isin(real_qm9.array("molecules/index"), real_qm9.array("split/train"))
+    centred = positions - np.repeat(centres, sizes, axis=0)
+    spread = centred[np.repeat(training, sizes)].std()
+    assert spread == pytest.approx(QM9_LENGTH, abs=5e-4)
 
 
 def test_parameters_are_a_function_of_the_seed_alone() -> None:
     preset = get_preset("springs", "LieTransformer-T2 small")
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    first, again, other = (preset.build(seed=seed) for seed in (1, 1, 2))
+    models = [preset.build(seed=seed) for seed in (1, 1, 2)]
     assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(first.embedding.weight, again.embedding.weight)
-    assert not torch.equal(first.embedding.weight, other.embedding.weight)
+    first, again, other = (next(model.parameters()) for model in models)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:

@@ -8,7 +8,7 @@ import torch
 
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig
-from lietransformer.models import LieTransformer, get_preset
+from lietransformer.models import LieTransformer, LieTransformerConfig, get_preset
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn import AttentionConfig
 from lietransformer.testing import (
@@ -166,9 +166,10 @@ def test_the_error_of_fresh_samples_falls_with_their_number(
 def test_springs_se2_is_exactly_invariant_to_half_turns() -> None:
     """App. I.3: Ĥ = C₂ makes LieTransformer-SE2 exactly T(2) ⋊ C₂-equivariant."""
     torch.manual_seed(0)
-    preset = get_preset("springs", "LieTransformer-SE2 small")
+    config = get_preset("springs", "LieTransformer-SE2 small").config
+    assert isinstance(config, LieTransformerConfig)
     for dtype in PRECISIONS:
-        model = LieTransformer(preset.config).to(dtype)
+        model = LieTransformer(config).to(dtype)
         assert not model.is_random
         cloud = random_cloud("T(2)xC2", points=6, dtype=dtype)
         assert_invariant(model, get_group("T(2)xC2"), cloud)

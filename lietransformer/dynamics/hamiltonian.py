@@ -1,0 +1,133 @@
+"""From a model of point clouds to equations of motion (paper, §4.3).
+
+A state is (batch, 2, particles, space): q and p. Positions are centred before a model sees
+them; features of a particle are its mass and spring constant, preceded by its momentum where
+a model is a function of momenta as well.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lietransformer.dynamics.rollout import VectorField
+from lietransformer.types import PointCloud
+
+
+class LearntDynamics(nn.Module, ABC):
+    """ż = f(z; m, k) for a system whose particles have masses m and spring constants k.
+
+    Attributes:
+        model: maps a PointCloud to numbers.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    @abstractmethod
+    def forward(
+        self,
+        state: Float[Tensor, "batch 2 particles space"],
+        masses: Float[Tensor, "batch particles"],
+        stiffness: Float[Tensor, "batch particles"],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch 2 particles space"]:
+        """(q̇, ṗ)."""
+
+    def field(
+        self,
+        masses: Float[Tensor, "batch particles"],
+        stiffness: Float[Tensor, "batch particles"],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> VectorField:
+        """The same as a function of the state alone, to be integrated by `rollout`."""
+        return lambda state: self(state, masses, stiffness, generator=generator)
+
+
+class PotentialDynamics(LearntDynamics):
+    """H(q, p) = Σᵢ pᵢ²/2mᵢ + V(q); the model is V. (q̇, ṗ) = (p/m, −∂V/∂q).
+
+    For a translation-invariant V total momentum is conserved, for a rotation-invariant one
+    angular momentum too. Centring makes every V translation-invariant.
+    """
+
+    def forward(
+        self,
+        state: Float[Tensor, "batch 2 particles space"],
+        masses: Float[Tensor, "batch particles"],
+        stiffness: Float[Tensor, "batch particles"],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch 2 particles space"]:
+        position, momentum = state.unbind(dim=1)
+        features = torch.stack([masses, stiffness], dim=-1)
+
+        def potential(q: Tensor) -> Tensor:
+            return self.model(PointCloud(centred(q), features), generator=generator)
+
+        force = -gradient(potential, position)
+        return torch.stack([momentum / masses[..., None], force], dim=1)
+
+
+class HamiltonianDynamics(LearntDynamics):
+    """The model is all of H(q, p). (q̇, ṗ) = (∂H/∂p, −∂H/∂q)."""
+
+    def forward(
+        self,
+        state: Float[Tensor, "batch 2 particles space"],
+        masses: Float[Tensor, "batch particles"],
+        stiffness: Float[Tensor, "batch particles"],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch 2 particles space"]:
+        def hamiltonian(z: Tensor) -> Tensor:
+            return self.model(phase_cloud(z, masses, stiffness), generator=generator)
+
+        by_position, by_momentum = gradient(hamiltonian, state).unbind(dim=1)
+        return torch.stack([by_momentum, -by_position], dim=1)
+
+
+class DirectDynamics(LearntDynamics):
+    """The model is the vector field itself: for each particle q̇, then ṗ."""
+
+    def forward(
+        self,
+        state: Float[Tensor, "batch 2 particles space"],
+        masses: Float[Tensor, "batch particles"],
+        stiffness: Float[Tensor, "batch particles"],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch 2 particles space"]:
+        output = self.model(phase_cloud(state, masses, stiffness), generator=generator)
+        batch, _, particles, space = state.shape
+        return output.view(batch, particles, 2, space).transpose(1, 2)
+
+
+def phase_cloud(
+    state: Float[Tensor, "batch 2 particles space"],
+    masses: Float[Tensor, "batch particles"],
+    stiffness: Float[Tensor, "batch particles"],
+) -> PointCloud:
+    """Positions, centred, with features (p, m, k)."""
+    position, momentum = state.unbind(dim=1)
+    features = torch.cat([momentum, masses[..., None], stiffness[..., None]], dim=-1)
+    return PointCloud(centred(position), features)
+
+
+def centred(
+    positions: Float[Tensor, "batch particles space"],
+) -> Float[Tensor, "batch particles space"]:
+    """Positions relative to their mean."""
+    return positions - positions.mean(dim=1, keepdim=True)
+
+
+def gradient(
+    function: Callable[[Tensor], Tensor], argument: Float[Tensor, "batch *shape"]
+) -> Float[Tensor, "batch *shape"]:
+    """∂f/∂x of one number for each example; itself differentiable, also by parameters."""
+    return torch.func.grad(lambda x: function(x).sum())(argument)

@@ -1,0 +1,85 @@
+"""LieConv (Finzi et al., 2020; paper, App. G): convolution over a neighbourhood on the group."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lietransformer.neighbourhood import PairGeometry
+from lietransformer.nn.norms import MaskedBatchNorm
+
+
+class WeightNet(nn.Module):
+    """The last hidden layer of the convolution kernel as a function of a pair's coordinates.
+
+    Linear layers with swish after each of them, the last one included; with batch norm over
+    all pairs before each swish where it is on.
+    """
+
+    def __init__(self, widths: Sequence[int], *, batch_norm: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
+        self.norms = nn.ModuleList(MaskedBatchNorm(after) for after in widths[1:] if batch_norm)
+
+    def forward(
+        self,
+        coordinates: Float[Tensor, "batch g key pair"],
+        mask: Bool[Tensor, "batch #g key"],
+    ) -> Float[Tensor, "batch g key kernel"]:
+        x = coordinates
+        pairs = mask.expand(x.shape[:-1])
+        for number, layer in enumerate(self.layers):
+            x = layer(x)
+            if self.norms:
+                x = self.norms[number](x, pairs)
+            x = F.silu(x)
+        return x.masked_fill(~pairs[..., None], 0)
+
+
+class LieConv(nn.Module):
+    """f_out(g) = 1/|nbhd(g)| Σ_{g'} k(ν log(g⁻¹g')) f(g')  (App. G).
+
+    k(·) = W·φ(·), a matrix that is linear in the 16 outputs of the weight net φ. Summing
+    φ(g⁻¹g') ⊗ f(g') over the neighbourhood first, and applying W to the sum, needs memory for
+    one outer product per element instead of one matrix per pair: the PointConv trick.
+    Depends on group elements through g⁻¹g' alone, hence equivariant.
+    """
+
+    def __init__(
+        self,
+        in_width: int,
+        out_width: int,
+        pair_dimension: int,
+        *,
+        kernel_widths: Sequence[int] = (32, 32, 16),
+        batch_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        self.weight_net = WeightNet([pair_dimension, *kernel_widths], batch_norm=batch_norm)
+        self.linear = nn.Linear(kernel_widths[-1] * in_width, out_width)
+
+    def forward(
+        self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
+    ) -> Float[Tensor, "batch g out"]:
+        kernel = self.weight_net(geometry.coordinates, geometry.mask)
+        values = geometry.keys_of(features[None])[0]  # the query axis is 1 long if shared
+        outer = kernel.mT @ values
+        return self.linear(outer.flatten(-2)) / _neighbours(geometry)
+
+    def forward_naively(
+        self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
+    ) -> Float[Tensor, "batch g out"]:
+        """The same by one matrix k(g⁻¹g') for each pair: for tests and the study of its cost."""
+        kernel = self.weight_net(geometry.coordinates, geometry.mask)
+        weight = self.linear.weight.unflatten(1, (kernel.shape[-1], features.shape[-1]))
+        matrices = (kernel @ weight.transpose(0, 1).flatten(1)).unflatten(-1, weight.shape[::2])
+        values = geometry.keys_of(features[None])[0]
+        convolved = (matrices @ values[..., None])[..., 0].sum(dim=2)
+        return (convolved + self.linear.bias) / _neighbours(geometry)
+
+
+def _neighbours(geometry: PairGeometry) -> Float[Tensor, "batch g 1"]:
+    """|nbhd(g)|, at least 1."""
+    return geometry.mask.sum(dim=-1, keepdim=True).clamp(min=1).to(geometry.coordinates.dtype)
