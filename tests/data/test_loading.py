@@ -2,7 +2,6 @@
 
 import multiprocessing
 import pickle
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -356,18 +355,6 @@ def test_moved_springs_still_obey_their_equations(springs_file: Path, kind: Augm
 def test_an_unknown_augmentation(constellations: ConstellationExamples) -> None:
     with pytest.raises(ValueError, match="augmentation among none, T2, SE2, SO3"):
         Loader(constellations, 4, augmentation="SO2")  # type: ignore[arg-type]
-
-
-def test_the_lines_of_the_readme(
-    springs_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    (code,) = (c for c in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "Loader" in c)
-    (tmp_path / "springs.h5").symlink_to(springs_file)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    exec(compile(code.replace("n_train=1000", "n_train=70"), "README.md", "exec"), names)
-    assert names["batch"].states.shape == (70, 5, 2, 6, 2)
 
 
 # Other processes.
