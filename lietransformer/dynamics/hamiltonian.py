@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lietransformer.dynamics.rollout import VectorField
+from lietransformer.errors import explain
 from lietransformer.types import PointCloud
 
 
@@ -25,6 +26,14 @@ class LearntDynamics(nn.Module, ABC):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
+        if any(getattr(module, "updates_buffers", False) for module in model.modules()):
+            raise ValueError(
+                explain(
+                    expected="a model that is a function of its input while it trains",
+                    found="one with batch norm or a radius that adapts",
+                    remedy='build it with norm="none" and fill=None',
+                )
+            )
         self.model = model
 
     @abstractmethod
@@ -45,8 +54,20 @@ class LearntDynamics(nn.Module, ABC):
         *,
         generator: torch.Generator | None = None,
     ) -> VectorField:
-        """The same as a function of the state alone, to be integrated by `rollout`."""
-        return lambda state: self(state, masses, stiffness, generator=generator)
+        """The same as a function of the state alone, to be integrated by `rollout`.
+
+        A model that draws random numbers draws the same ones at every state: otherwise the
+        field would not be a function, and no rule could integrate it.
+        """
+        if generator is None:
+            return lambda state: self(state, masses, stiffness)
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+
+        def repeatable(state: Tensor) -> Tensor:
+            again = torch.Generator(generator.device).manual_seed(seed)
+            return self(state, masses, stiffness, generator=again)
+
+        return repeatable
 
 
 class PotentialDynamics(LearntDynamics):
@@ -105,6 +126,7 @@ class DirectDynamics(LearntDynamics):
     ) -> Float[Tensor, "batch 2 particles space"]:
         output = self.model(phase_cloud(state, masses, stiffness), generator=generator)
         batch, _, particles, space = state.shape
+        _require_outputs(output, particles * 2 * space, "q̇ and ṗ of each particle")
         return output.view(batch, particles, 2, space).transpose(1, 2)
 
 
@@ -130,4 +152,21 @@ def gradient(
     function: Callable[[Tensor], Tensor], argument: Float[Tensor, "batch *shape"]
 ) -> Float[Tensor, "batch *shape"]:
     """∂f/∂x of one number for each example; itself differentiable, also by parameters."""
-    return torch.func.grad(lambda x: function(x).sum())(argument)
+
+    def total(x: Tensor) -> Tensor:
+        values = function(x)
+        _require_outputs(values, 1, "an energy")
+        return values.sum()
+
+    return torch.func.grad(total)(argument)
+
+
+def _require_outputs(output: Tensor, width: int, meaning: str) -> None:
+    if output.ndim != 2 or output.shape[1] != width:
+        raise ValueError(
+            explain(
+                expected=f"a model with {width} outputs for each example, {meaning}",
+                found=f"outputs of shape {tuple(output.shape)}",
+                remedy="build it with another output_width",
+            )
+        )

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lietransformer.errors import require_at_least_one
+
 VectorField = Callable[[Tensor], Tensor]
 
 
@@ -32,6 +34,7 @@ def trajectory(
     field: VectorField, initial: Float[Tensor, "*shape"], *, step: float, states: int
 ) -> Iterator[Float[Tensor, "*shape"]]:
     """The states z(0), z(h), z(2h), … one by one, the initial one first."""
+    require_at_least_one("states", states)
     state = initial
     yield state
     for _ in range(states - 1):

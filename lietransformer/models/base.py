@@ -79,8 +79,12 @@ class LiftedModel(nn.Module, ABC):
 
     def lift(self, cloud: PointCloud, *, generator: torch.Generator | None = None) -> LiftedCloud:
         """(x_i, f_i) ↦ (g, f_i) for g ∈ s(x_i)Ĥ."""
-        check_input(self, cloud, self._settings.input_width)
-        return lift(cloud, self.group, self._settings.lift, generator=generator)
+        check_input(self, cloud, self._settings.input_width, self.group.space_dimension)
+        return lift(self.prepare(cloud), self.group, self._settings.lift, generator=generator)
+
+    def prepare(self, cloud: PointCloud) -> PointCloud:
+        """What is done to the points before they are lifted; nothing, unless overridden."""
+        return cloud
 
     def forward_lifted(
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
@@ -119,14 +123,24 @@ class LiftedModel(nn.Module, ABC):
         return replace(lifted, features=features)
 
 
-def check_input(model: nn.Module, cloud: PointCloud, input_width: int) -> None:
-    """Refuse a cloud that does not fit the model in features, precision or device."""
+def check_input(
+    model: nn.Module, cloud: PointCloud, input_width: int, space_dimension: int
+) -> None:
+    """Refuse a cloud that does not fit the model in space, features, precision or device."""
     if not isinstance(cloud, PointCloud):
         raise TypeError(
             explain(
                 expected="a PointCloud",
                 found=type(cloud).__name__,
                 remedy="wrap positions in PointCloud(positions)",
+            )
+        )
+    if cloud.positions.shape[-1] != space_dimension:
+        raise ValueError(
+            explain(
+                expected=f"points of dimension {space_dimension}",
+                found=f"positions of shape {tuple(cloud.positions.shape)}",
+                remedy="give other points, or build the model for this space",
             )
         )
     if cloud.features.shape[-1] != input_width:

@@ -62,7 +62,7 @@ class FullyConnected(nn.Module):
         *,
         generator: torch.Generator | None = None,  # noqa: ARG002 – as every model takes it
     ) -> Float[Tensor, "batch out"]:
-        check_input(self, cloud, self.config.input_width)
+        check_input(self, cloud, self.config.input_width, self.config.space_dimension)
         if cloud.positions.shape[1] != self.config.points:
             raise ValueError(
                 explain(

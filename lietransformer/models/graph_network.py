@@ -131,7 +131,7 @@ class GraphNetwork(nn.Module):
         *,
         generator: torch.Generator | None = None,  # noqa: ARG002 – as every model takes it
     ) -> Float[Tensor, "batch out"]:
-        check_input(self, cloud, self.config.input_width)
+        check_input(self, cloud, self.config.input_width, self.config.space_dimension)
         cloud = cloud.cleaned()
         nodes = torch.cat([cloud.positions, cloud.features], dim=-1)
         batch, count = cloud.mask.shape

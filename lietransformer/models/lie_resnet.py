@@ -1,6 +1,7 @@
 """The residual network of LieConv layers that the paper compares with (Finzi et al., 2020)."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -37,8 +38,8 @@ class LieResNetConfig:
         layers: number of residual blocks.
         lift: the sample Ĥ of the stabiliser.
         neighbourhood: which elements a convolution sums over.
-        fill: the share of all elements that a ball should hold; its radius adapts to that
-            while the model trains. None: the balls of `neighbourhood`.
+        fill: the share of an example's elements that a ball should hold on average; its
+            radius adapts to that while the model trains. None: the balls of `neighbourhood`.
         pair_features: "log" for ν∘log, "canonical" for the canonical lift (App. F).
         norm: "batch" for masked batch norm, "none" for none.
         length_unit: positions are divided by it, for example to standardise them.
@@ -79,18 +80,19 @@ class LieResNetConfig:
                     remedy="use a share of all elements, such as 0.5",
                 )
             )
-        if self.fill is not None and self.neighbourhood.radius is not None:
+        ball, radius = self.neighbourhood.ball, self.neighbourhood.radius
+        if self.fill is not None and (ball is not None or radius is not None):
             raise ValueError(
                 explain(
-                    expected="either a fill, to which the radius adapts, or a radius",
-                    found=f"fill={self.fill} and radius={self.neighbourhood.radius}",
+                    expected="either a fill, to which the radius adapts, or a ball or a radius",
+                    found=f"fill={self.fill}, ball={ball} and radius={radius}",
                     remedy="leave one of them out",
                 )
             )
-        if not self.length_unit > 0:
+        if not 0 < self.length_unit < math.inf:
             raise ValueError(
                 explain(
-                    expected="a length_unit above 0",
+                    expected="a finite length_unit above 0",
                     found=f"{self.length_unit}",
                     remedy="use 1 to leave positions as they are",
                 )
@@ -120,7 +122,7 @@ class BottleneckBlock(nn.Module):
         geometry: PairGeometry,
     ) -> Float[Tensor, "batch g width"]:
         x = self.narrow(self._activate(0, features, mask))
-        x = self.convolution(self._activate(1, x, mask), geometry)
+        x = self.convolution(self._activate(1, x, mask), mask, geometry)
         return features + self.widen(self._activate(2, x, mask))
 
     def _activate(self, number: int, x: Tensor, mask: Tensor) -> Tensor:
@@ -135,6 +137,11 @@ class LieResNet(LiftedModel):
     """
 
     radius: Tensor | None
+
+    @property
+    def updates_buffers(self) -> bool:
+        """Whether a forward pass in training changes more than gradients."""
+        return self.radius is not None or self.norm is not None
 
     def __init__(self, config: LieResNetConfig) -> None:
         super().__init__(config)
@@ -152,11 +159,9 @@ class LieResNet(LiftedModel):
         adapts = config.fill is not None
         self.register_buffer("radius", torch.tensor(_FIRST_RADIUS) if adapts else None)
 
-    def lift(self, cloud: PointCloud, *, generator: torch.Generator | None = None) -> LiftedCloud:
-        if self.config.length_unit != 1:
-            positions = cloud.positions / self.config.length_unit
-            cloud = PointCloud(positions, cloud.features, cloud.mask)
-        return super().lift(cloud, generator=generator)
+    def prepare(self, cloud: PointCloud) -> PointCloud:
+        """Positions in the unit of length."""
+        return replace(cloud, positions=cloud.positions / self.config.length_unit)
 
     def pairs(
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
@@ -179,10 +184,11 @@ class LieResNet(LiftedModel):
         assert geometry.ball_sizes is not None
         assert self.radius is not None
         assert self.config.fill is not None
-        elements = mask.sum().clamp(min=1)
-        per_ball = geometry.ball_sizes.masked_fill(~mask, 0).sum() / elements
-        share = per_ball / (elements / max(1, len(mask)))
-        self.radius += _RADIUS_RATE * (self.config.fill - share)
+        count = mask.sum(dim=1, keepdim=True).clamp(min=1)
+        shares = (geometry.ball_sizes / count).masked_fill(~mask, 0)
+        elements = mask.sum()
+        missing = self.config.fill - shares.sum() / elements.clamp(min=1)
+        self.radius += _RADIUS_RATE * missing * (elements > 0)
         self.radius.clamp_(min=1e-3)
 
     def layers_on_group(

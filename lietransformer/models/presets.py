@@ -60,7 +60,8 @@ class Preset:
     def build(self, *, seed: int) -> nn.Module:
         """The model with parameters drawn from the seed; the global random state stays."""
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            # Not torch.manual_seed, which would seed other devices as well.
+            torch.default_generator.manual_seed(seed)
             return build_model(self.config)
 
     @property

@@ -42,7 +42,14 @@ class SetTransformerConfig:
     inducing_points: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("space_dimension", "seeds", "outputs_per_seed", "encoder_layers"):
+        for name in (
+            "space_dimension",
+            "input_width",
+            "seeds",
+            "outputs_per_seed",
+            "encoder_layers",
+            "decoder_layers",
+        ):
             require_at_least_one(name, getattr(self, name))
         require_at_least_one("inducing_points", self.inducing_points)
         if self.heads < 1 or self.width < 1 or self.width % self.heads:
@@ -91,7 +98,7 @@ class SetTransformer(nn.Module):
         generator: torch.Generator | None = None,  # noqa: ARG002 – as every model takes it
     ) -> Float[Tensor, "batch out"]:
         """The outputs of all seeds, one after another, for every example."""
-        check_input(self, cloud, self.config.input_width)
+        check_input(self, cloud, self.config.input_width, self.config.space_dimension)
         cloud = cloud.cleaned()
         x = cloud.positions
         if self.config.use_features:

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lietransformer.errors import explain, require_at_least_one, require_choice
+from lietransformer.groups.series import safe_norm
 from lietransformer.models.base import check_input
 from lietransformer.nn.spherical_basis import SphericalBasis
 from lietransformer.types import PointCloud
@@ -24,7 +25,7 @@ SpecialistKind = Literal["SchNet", "DimeNet++"]
 
 @dataclass(frozen=True)
 class SpecialistConfig:
-    """A network made for molecules, with the settings of its own authors for QM9.
+    """A network made for molecules, with the settings that torch_geometric has for QM9.
 
     Attributes:
         kind: which one.
@@ -44,6 +45,20 @@ class SpecialistConfig:
     def __post_init__(self) -> None:
         require_choice("kind", self.kind, SpecialistKind)
         require_at_least_one("output_width", self.output_width)
+        if not self.elements or not all(1 <= charge <= 94 for charge in self.elements):
+            raise ValueError(
+                explain(
+                    expected="elements as nuclear charges from 1 to 94",
+                    found=f"{self.elements}",
+                    remedy="name those that occur in the molecules",
+                )
+            )
+        if not self.cutoff > 0:
+            raise ValueError(
+                explain(
+                    expected="a cutoff above 0 (Å)", found=f"{self.cutoff}", remedy="use 5 or 10"
+                )
+            )
         if self.input_width < len(self.elements):
             raise ValueError(
                 explain(
@@ -58,7 +73,8 @@ class Specialist(nn.Module):
     """SchNet or DimeNet++ behind the interface of the other models.
 
     Sees distances (and, DimeNet++, angles) between atoms only: exactly invariant to SE(3)
-    and to reflections, to permutations and to padding.
+    and to reflections, to permutations and to padding. DimeNet++ has no value where two atoms
+    coincide.
     """
 
     is_random = False
@@ -77,7 +93,7 @@ class Specialist(nn.Module):
         *,
         generator: torch.Generator | None = None,  # noqa: ARG002 – as every model takes it
     ) -> Float[Tensor, "batch out"]:
-        check_input(self, cloud, self.config.input_width)
+        check_input(self, cloud, self.config.input_width, 3)
         element = cloud.features[..., : len(self.config.elements)].argmax(dim=-1)
         charges = self.charges[element][cloud.mask]
         positions = cloud.positions[cloud.mask]
@@ -89,7 +105,7 @@ class Specialist(nn.Module):
 
 
 class _SchNet(nn.Module):
-    """SchNet with the settings of Schütt et al. (2018): 6 interactions of width 128."""
+    """SchNet (Schütt et al., 2018) with the library's settings: 6 interactions of width 128."""
 
     def __init__(self, cutoff: float, output_width: int) -> None:
         super().__init__()
@@ -101,7 +117,8 @@ class _SchNet(nn.Module):
             cutoff=cutoff,
             interaction_graph=EdgesWithin(cutoff),
         )
-        self.network.lin2 = nn.Linear(self.network.lin2.in_features, output_width)
+        if output_width != 1:
+            self.network.lin2 = nn.Linear(self.network.lin2.in_features, output_width)
 
     def forward(
         self,
@@ -113,7 +130,7 @@ class _SchNet(nn.Module):
 
 
 class _DimeNet(nn.Module):
-    """DimeNet++ with the settings of Gasteiger et al. (2020): 4 blocks of width 128.
+    """DimeNet++ (Gasteiger et al., 2020) with 4 blocks of width 128.
 
     Put together from the library's blocks, because its own class spends half a minute on
     deriving the spherical basis symbolically.
@@ -176,13 +193,24 @@ class EdgesWithin(nn.Module):
     def forward(
         self, positions: Float[Tensor, "atoms 3"], molecule: Int[Tensor, "atoms"]
     ) -> tuple[Int[Tensor, "2 edges"], Float[Tensor, "edges"]]:
-        """Sender and receiver of each edge, in the order of receivers, and its length."""
-        same = molecule[:, None] == molecule[None]
-        same = same & ~torch.eye(len(molecule), dtype=torch.bool, device=molecule.device)
-        receiver, sender = same.nonzero().unbind(dim=1)
-        length = (positions[receiver] - positions[sender]).square().sum(dim=-1).sqrt()
-        close = length <= self.cutoff
-        return torch.stack([sender[close], receiver[close]]), length[close]
+        """Sender and receiver of each edge, in the order of receivers, and its length.
+
+        The atoms of a molecule must come one after another.
+        """
+        sizes = torch.bincount(molecule)
+        first = sizes.cumsum(0) - sizes
+        receiver, place = _runs(sizes[molecule])
+        sender = first[molecule[receiver]] + place
+        length = safe_norm(positions[receiver] - positions[sender])
+        is_edge = (sender != receiver) & (length <= self.cutoff)
+        return torch.stack([sender[is_edge], receiver[is_edge]]), length[is_edge]
+
+
+def _runs(lengths: Int[Tensor, "runs"]) -> tuple[Int[Tensor, "items"], Int[Tensor, "items"]]:
+    """Runs of the given lengths, one after another: for each item its run and its place in it."""
+    run = torch.arange(len(lengths), device=lengths.device).repeat_interleave(lengths)
+    begin = lengths.cumsum(0) - lengths
+    return run, torch.arange(len(run), device=lengths.device) - begin[run]
 
 
 def successive_edges(
@@ -194,11 +222,8 @@ def successive_edges(
     """
     arriving = torch.bincount(receiver, minlength=int(sender.max()) + 1 if len(sender) else 0)
     begin = arriving.cumsum(0) - arriving
-    per_edge = arriving[sender]
-    second = torch.arange(len(sender), device=sender.device).repeat_interleave(per_edge)
-    within = torch.arange(len(second), device=sender.device)
-    within = within - (per_edge.cumsum(0) - per_edge)[second]
-    first = begin[sender[second]] + within
+    second, place = _runs(arriving[sender])
+    first = begin[sender[second]] + place
     forward = sender[first] != receiver[second]
     return first[forward], second[forward]
 

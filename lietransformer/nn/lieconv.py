@@ -15,7 +15,7 @@ class WeightNet(nn.Module):
     """The last hidden layer of the convolution kernel as a function of a pair's coordinates.
 
     Linear layers with swish after each of them, the last one included; with batch norm over
-    all pairs before each swish where it is on.
+    all pairs of real elements before each swish where it is on.
     """
 
     def __init__(self, widths: Sequence[int], *, batch_norm: bool) -> None:
@@ -26,10 +26,10 @@ class WeightNet(nn.Module):
     def forward(
         self,
         coordinates: Float[Tensor, "batch g key pair"],
-        mask: Bool[Tensor, "batch #g key"],
+        pairs: Bool[Tensor, "batch g key"],
     ) -> Float[Tensor, "batch g key kernel"]:
+        """The kernel's last hidden layer for the pairs that count, and 0 for the others."""
         x = coordinates
-        pairs = mask.expand(x.shape[:-1])
         for number, layer in enumerate(self.layers):
             x = layer(x)
             if self.norms:
@@ -61,18 +61,31 @@ class LieConv(nn.Module):
         self.linear = nn.Linear(kernel_widths[-1] * in_width, out_width)
 
     def forward(
-        self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
+        self,
+        features: Float[Tensor, "batch g width"],
+        mask: Bool[Tensor, "batch g"],
+        geometry: PairGeometry,
     ) -> Float[Tensor, "batch g out"]:
-        kernel = self.weight_net(geometry.coordinates, geometry.mask)
-        values = geometry.keys_of(features[None])[0]  # the query axis is 1 long if shared
-        outer = kernel.mT @ values
+        kernel = self._kernel(mask, geometry)
+        if geometry.indices is None:
+            # All queries share their keys: one product per example, not one per query.
+            outer = kernel.mT.flatten(1, 2) @ features
+            outer = outer.unflatten(1, (kernel.shape[1], kernel.shape[-1]))
+        else:
+            outer = kernel.mT @ geometry.keys_of(features[None])[0]
         return self.linear(outer.flatten(-2)) / _neighbours(geometry)
 
+    def _kernel(self, mask: Tensor, geometry: PairGeometry) -> Tensor:
+        return self.weight_net(geometry.coordinates, geometry.mask & mask[:, :, None])
+
     def forward_naively(
-        self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
+        self,
+        features: Float[Tensor, "batch g width"],
+        mask: Bool[Tensor, "batch g"],
+        geometry: PairGeometry,
     ) -> Float[Tensor, "batch g out"]:
         """The same by one matrix k(g⁻¹g') for each pair: for tests and the study of its cost."""
-        kernel = self.weight_net(geometry.coordinates, geometry.mask)
+        kernel = self._kernel(mask, geometry)
         weight = self.linear.weight.unflatten(1, (kernel.shape[-1], features.shape[-1]))
         matrices = (kernel @ weight.transpose(0, 1).flatten(1)).unflatten(-1, weight.shape[::2])
         values = geometry.keys_of(features[None])[0]

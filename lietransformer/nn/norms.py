@@ -9,10 +9,12 @@ class MaskedBatchNorm(nn.Module):
     """y = γ·(x − E[x])/√(Var[x] + ε) + β, moments over all real points of the batch (App. H).
 
     As `nn.BatchNorm1d` on the real points alone: running averages replace the moments in
-    evaluation. What padded points hold does not matter, and they stay finite. Acts on each
-    point in the same way, hence equivariant in evaluation; in training all examples of a
-    batch depend on each other.
+    evaluation. What padded points hold does not matter, and they stay finite. Computed in the
+    precision of the parameters, also under autocast. Acts on each point in the same way, hence
+    equivariant in evaluation; in training all examples of a batch depend on each other.
     """
+
+    updates_buffers = True
 
     running_mean: Tensor
     running_variance: Tensor
@@ -29,13 +31,13 @@ class MaskedBatchNorm(nn.Module):
     def forward(
         self, x: Float[Tensor, "*points width"], mask: Bool[Tensor, "*points"]
     ) -> Float[Tensor, "*points width"]:
-        x = x.masked_fill(~mask[..., None], 0)
+        precise = x.to(self.running_mean.dtype).masked_fill(~mask[..., None], 0)
         if self.training:
-            mean, variance = self._moments(x, mask)
+            mean, variance = self._moments(precise, mask)
         else:
             mean, variance = self.running_mean, self.running_variance
         scale = self.weight * (variance + self.epsilon).rsqrt()
-        return x * scale + (self.bias - mean * scale)
+        return ((precise - mean) * scale + self.bias).to(x.dtype)
 
     def _moments(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         points = tuple(range(x.ndim - 1))
@@ -45,6 +47,8 @@ class MaskedBatchNorm(nn.Module):
         variance = centred.square().sum(dim=points) / count
         with torch.no_grad():
             unbiased = variance * (count / (count - 1).clamp(min=1))
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_variance.lerp_(unbiased, self.momentum)
+            # One point has no variance to learn from, and none no mean.
+            momentum = self.momentum * (count > 1).to(x.dtype)
+            self.running_mean.lerp_(mean, momentum)
+            self.running_variance.lerp_(unbiased, momentum)
         return mean, variance

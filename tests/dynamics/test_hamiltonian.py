@@ -1,7 +1,10 @@
 """Learnt equations of motion: Hamilton's equations, what they conserve, gradients through them."""
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -287,6 +290,66 @@ def test_examples_do_not_mix() -> None:
         together = dynamics(state, masses, stiffness)
         alone = dynamics(state[1:2], masses[1:2], stiffness[1:2])
         torch.testing.assert_close(together[1:2], alone, msg=name)
+
+
+@pytest.mark.parametrize(
+    ("dynamics", "message"),
+    [
+        (PotentialDynamics(fully_connected(outputs=3)), "1 outputs for each example, an energy"),
+        (HamiltonianDynamics(graph_network("node", 1)), "1 outputs for each example, an energy"),
+        (DirectDynamics(graph_network("global", 4)), "24 outputs for each example"),
+    ],
+)
+def test_models_with_other_outputs_are_refused(dynamics: LearntDynamics, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dynamics(*system())
+
+
+def test_models_that_change_while_they_are_differentiated_are_refused() -> None:
+    for changes in ({"norm": "batch"}, {"fill": 0.5}):
+        with pytest.raises(ValueError, match="batch norm or a radius that adapts"):
+            PotentialDynamics(lie_conv(**changes))
+
+
+def test_a_random_model_is_one_function_during_a_rollout() -> None:
+    """And another one in the next."""
+    model = lie_transformer("SE(2)", lift=LiftConfig("random", 2))
+    dynamics = PotentialDynamics(model)
+    state, masses, stiffness = system()
+    generator = seeded()
+    first, second = (dynamics.field(masses, stiffness, generator=generator) for _ in range(2))
+    torch.testing.assert_close(first(state), first(state), rtol=0, atol=0)
+    assert not torch.equal(first(state), second(state))
+    again = dynamics.field(masses, stiffness, generator=seeded())
+    torch.testing.assert_close(again(state), first(state), rtol=0, atol=0)
+
+
+def test_a_hamiltonian_gets_the_generator() -> None:
+    class Noise(nn.Module):
+        def forward(self, cloud: PointCloud, *, generator: torch.Generator) -> Tensor:
+            drawn = torch.rand(1, generator=generator, dtype=torch.float64)
+            return drawn * cloud.features.square().sum(dim=(1, 2))[:, None]
+
+    for kind in (HamiltonianDynamics, PotentialDynamics, DirectDynamics):
+        model = Noise() if kind is not DirectDynamics else _Repeated(Noise())
+        one, other = (kind(model)(*system(), generator=seeded(seed)) for seed in (0, 1))
+        if kind is not PotentialDynamics:  # whose gradient by q alone is zero here
+            assert not torch.equal(one, other)
+
+
+class _Repeated(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, cloud: PointCloud, *, generator: torch.Generator) -> Tensor:
+        return self.model(cloud, generator=generator).expand(-1, 24).contiguous()
+
+
+def test_forces_of_all_models_compile_to_one_graph() -> None:
+    """In a process of its own, since the suite's shape checks cannot be compiled."""
+    program = Path(__file__).with_name("compile_program.py")
+    subprocess.run([sys.executable, program], check=True)
 
 
 def test_what_a_model_of_phase_space_sees() -> None:

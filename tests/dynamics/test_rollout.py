@@ -45,6 +45,11 @@ def test_the_rule_is_differentiable() -> None:
     assert torch.autograd.gradcheck(last, (rate,))
 
 
+def test_no_states_are_refused() -> None:
+    with pytest.raises(ValueError, match="states of at least 1"):
+        rollout(torch.ones_like, torch.zeros(3), step=0.5, states=0)
+
+
 def test_states_are_counted_from_the_initial_one() -> None:
     initial = torch.zeros(3)
     states = list(trajectory(torch.ones_like, initial, step=0.5, states=3))

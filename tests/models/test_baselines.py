@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,9 +25,14 @@ from lietransformer.models import (
     SetTransformerConfig,
     Specialist,
     SpecialistConfig,
+    build_model,
 )
 from lietransformer.models.graph_network import GraphNetworkLayer
+from lietransformer.models.lie_resnet import BottleneckBlock
+from lietransformer.models.specialists import EdgesWithin, _torch_geometric, successive_edges
 from lietransformer.neighbourhood import NeighbourhoodConfig
+from lietransformer.nn.norms import MaskedBatchNorm
+from lietransformer.nn.spherical_basis import SphericalBasis
 from lietransformer.testing import (
     assert_equivariant,
     assert_invariant,
@@ -114,6 +121,67 @@ def test_springs_lie_conv_se2_is_exactly_invariant_to_half_turns() -> None:
         assert_invariant(model, get_group("T(2)xC4"), cloud, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_the_block_and_the_head_by_their_formulas(batch_norm: bool) -> None:
+    """x + Linear(swish(BN(conv(swish(BN(Linear(swish(BN(x)))))))), then mean Linear(swish(BN))."""
+    norm = "batch" if batch_norm else "none"
+    model = lie_resnet("T(2)", norm=norm, layers=1)
+    lifted = model.lift(random_cloud("T(2)"))
+    geometry = model.pairs(lifted)
+    (block,) = model.blocks
+    assert isinstance(block, BottleneckBlock)
+    with torch.no_grad():
+        for number, module in enumerate(model.modules()):
+            if isinstance(module, MaskedBatchNorm):  # as if it had been trained
+                module.running_mean.fill_(0.1 * number)
+                module.running_variance.fill_(1 + 0.1 * number)
+
+    def normalised(module: nn.Module | None, x: Tensor) -> Tensor:
+        if module is None:
+            return x
+        assert isinstance(module, MaskedBatchNorm)
+        scale = module.weight / (module.running_variance + 1e-5).sqrt()
+        return (x - module.running_mean) * scale + module.bias
+
+    def swish(x: Tensor) -> Tensor:
+        return x * x.sigmoid()
+
+    norms = list(block.norms) if batch_norm else [None] * 3
+    x = model.embedding(lifted.features)
+    hidden = block.narrow(swish(normalised(norms[0], x)))
+    hidden = block.convolution(swish(normalised(norms[1], hidden)), lifted.mask, geometry)
+    x = x + block.widen(swish(normalised(norms[2], hidden)))
+    features = model.layers_on_group(lifted.features, lifted.mask, geometry)
+    torch.testing.assert_close(features[lifted.mask], x[lifted.mask])
+    outputs = model.output(swish(normalised(model.norm, x)))
+    expected = torch.stack([o[m].mean(dim=0) for o, m in zip(outputs, lifted.mask, strict=True)])
+    torch.testing.assert_close(model.forward_lifted(lifted), expected)
+
+
+@pytest.mark.parametrize(
+    "neighbourhood", [NeighbourhoodConfig(), NeighbourhoodConfig(ball=2)], ids=["all", "ball"]
+)
+def test_padding_does_not_matter_in_training_with_batch_norm(
+    neighbourhood: NeighbourhoodConfig,
+) -> None:
+    """Neither to the output nor to what is learnt of the moments."""
+    cloud = random_cloud("T(3)", points=6)
+    more = torch.full((3, 4, 3), torch.nan, dtype=torch.float64)
+    padded = PointCloud(
+        torch.cat([cloud.positions, more], dim=1),
+        torch.cat([cloud.features, more[..., :2]], dim=1),
+        torch.cat([cloud.mask, torch.zeros(3, 4, dtype=torch.bool)], dim=1),
+    )
+    results = []
+    for each in (cloud, padded):
+        model = lie_resnet("T(3)", norm="batch", neighbourhood=neighbourhood).train()
+        results.append((model(each), model.state_dict()))
+    (output, state), (padded_output, padded_state) = results
+    torch.testing.assert_close(padded_output, output)
+    for key, value in state.items():
+        torch.testing.assert_close(padded_state[key], value, msg=key)
+
+
 @pytest.mark.parametrize("name", ["T(3)", "SE(3)", "SE(2)"])
 def test_the_radius_adapts_until_balls_hold_the_wanted_share(name: str) -> None:
     """From any start, in training; in evaluation it stays."""
@@ -130,15 +198,40 @@ def test_the_radius_adapts_until_balls_hold_the_wanted_share(name: str) -> None:
             lifted = model.lift(cloud, generator=generator)
             geometry = model.pairs(lifted, generator=generator)
             assert geometry.ball_sizes is not None
-            in_ball = geometry.ball_sizes.masked_fill(~lifted.mask, 0).sum(dim=1)
-            total = lifted.mask.sum(dim=1)
-            shares.append(float((in_ball.sum() / total.sum()) / total.double().mean()))
+            count = lifted.mask.sum(dim=1, keepdim=True)
+            shares.append((geometry.ball_sizes / count)[lifted.mask].mean().item())
     assert shares[0] > 0.9
     assert sum(shares[-50:]) / 50 == pytest.approx(0.4, abs=0.03)
     before = model.radius.clone()
-    model.eval()(cloud, generator=generator)
+    model.eval()
+    lifted = model.lift(cloud, generator=generator)
+    in_evaluation = model.pairs(lifted, generator=generator)
     assert torch.equal(model.radius, before)
+    assert in_evaluation.ball_sizes is not None
+    count = lifted.mask.sum(dim=1, keepdim=True)
+    share = (in_evaluation.ball_sizes / count)[lifted.mask].mean().item()
+    assert share == pytest.approx(0.4, abs=0.15)  # the radius it found is the one it uses
     assert "radius" in model.state_dict()
+
+
+def test_a_fill_of_one_holds_everything_whatever_the_sizes() -> None:
+    model = lie_resnet("T(2)", fill=1.0).train()
+    assert model.radius is not None
+    cloud = random_cloud("T(2)", points=8, masked=False)
+    mask = torch.arange(8)[None] < torch.tensor([[8], [3], [2]])
+    with torch.no_grad():
+        for _ in range(100):
+            model(replace(cloud, mask=mask))
+    geometry = model.pairs(model.lift(replace(cloud, mask=mask)))
+    assert geometry.ball_sizes is not None
+    assert torch.equal(geometry.ball_sizes[mask], mask.sum(dim=1, keepdim=True).expand(3, 8)[mask])
+
+
+def test_an_empty_batch_leaves_the_radius() -> None:
+    model = lie_resnet("T(2)", fill=0.5).train()
+    cloud = random_cloud("T(2)")
+    model(replace(cloud, mask=torch.zeros_like(cloud.mask)))
+    assert model.radius == 2
 
 
 def test_a_length_unit_scales_positions() -> None:
@@ -154,7 +247,9 @@ def test_a_length_unit_scales_positions() -> None:
         ({"width": 6}, "a width that 4 divides"),
         ({"fill": 0.0}, "a fill above 0 and at most 1"),
         ({"fill": 0.5, "neighbourhood": NeighbourhoodConfig(radius=1.0)}, "either a fill"),
-        ({"length_unit": 0.0}, "a length_unit above 0"),
+        ({"fill": 0.5, "neighbourhood": NeighbourhoodConfig(ball=3)}, "either a fill"),
+        ({"length_unit": 0.0}, "a finite length_unit above 0"),
+        ({"length_unit": float("inf")}, "a finite length_unit above 0"),
         ({"layers": 0}, "layers of at least 1"),
     ],
 )
@@ -262,6 +357,17 @@ def test_the_dense_graph_network_against_loops_over_nodes_and_edges() -> None:
         torch.testing.assert_close(new_whole[b], mlp(layer.whole, *total, u))
 
 
+def test_a_graph_network_begins_with_edges_and_a_whole_of_one() -> None:
+    model = graph_network()
+    assert isinstance(model, GraphNetwork)
+    cloud = random_cloud("T(2)", masked=False)
+    nodes = torch.cat([cloud.positions, cloud.features], dim=-1)
+    edges, whole = torch.ones(3, 5, 5, 1).double(), torch.ones(3, 1).double()
+    for layer in model.layers:
+        edges, nodes, whole = layer(edges, nodes, whole, cloud.mask)
+    torch.testing.assert_close(model(cloud), model.output(whole))
+
+
 # Networks made for molecules.
 
 
@@ -317,20 +423,94 @@ def test_what_is_beyond_the_cutoff_does_not_matter() -> None:
         torch.testing.assert_close(model(near), model(replace(cloud, positions=further)))
 
 
+def test_dimenet_is_the_one_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same parameters in the library's own class give the same numbers.
+
+    Given the means to find edges and triplets, and a basis that is derived in no time.
+    """
+    library = _torch_geometric().dimenet
+    edges = EdgesWithin(5.0)
+
+    def radius_graph(positions: Tensor, *, batch: Tensor, **_: object) -> Tensor:
+        return edges(positions, batch)[0]
+
+    def triplets(edge_index: Tensor, **_: object) -> tuple[Tensor, ...]:
+        sender, receiver = edge_index
+        first, second = successive_edges(sender, receiver)
+        return receiver, sender, receiver[second], sender[second], sender[first], first, second
+
+    def basis(spherical: int, radial: int, cutoff: float, exponent: int) -> nn.Module:
+        return SphericalBasis(spherical, radial, cutoff, library.Envelope(exponent))
+
+    monkeypatch.setattr(library, "radius_graph", radius_graph)
+    monkeypatch.setattr(library, "triplets", triplets)
+    monkeypatch.setattr(library, "SphericalBasisLayer", basis)
+    theirs = library.DimeNetPlusPlus(128, 2, 4, 64, 8, 256, 7, 6).double().eval()
+    ours = specialist("DimeNet++").network
+    assert isinstance(ours, nn.Module)
+    names = {"radial": "rbf", "spherical": "sbf", "embedding": "emb"}
+    names |= {"interactions": "interaction_blocks", "outputs": "output_blocks"}
+    state = {}
+    for key, value in ours.state_dict().items():
+        first, _, rest = key.partition(".")
+        state[f"{names[first]}.{rest}"] = value
+    theirs.load_state_dict(state)
+    cloud = molecules()
+    charges = torch.tensor([1, 6, 7, 8, 9])[cloud.features.argmax(dim=-1)][cloud.mask]
+    inputs = charges, cloud.positions[cloud.mask], cloud.mask.nonzero()[:, 0]
+    torch.testing.assert_close(ours(*inputs), theirs(*inputs))
+
+
+def test_schnet_is_the_one_of_the_library() -> None:
+    theirs = _torch_geometric().SchNet(interaction_graph=EdgesWithin(10.0)).double()
+    config = SpecialistConfig("SchNet", (1, 6, 7, 8, 9), 5, 1, 10.0)
+    ours = Specialist(config).double()
+    theirs.load_state_dict(
+        {k.removeprefix("network.network."): v for k, v in ours.state_dict().items()}
+    )
+    cloud = molecules()
+    charges = torch.tensor([1, 6, 7, 8, 9])[cloud.features.argmax(dim=-1)][cloud.mask]
+    expected = theirs(charges, cloud.positions[cloud.mask], cloud.mask.nonzero()[:, 0])
+    torch.testing.assert_close(ours(cloud), expected)
+
+
+def test_molecules_without_atoms_anywhere_in_a_batch() -> None:
+    for kind in ("SchNet", "DimeNet++"):
+        model, cloud = specialist(kind), molecules()
+        for empty in ([0], [1], [0, 1, 2]):
+            mask = cloud.mask.clone()
+            mask[empty] = False
+            output = model(replace(cloud, mask=mask))
+            assert (output[empty] == 0).all()
+            rest = [row for row in range(3) if row not in empty]
+            torch.testing.assert_close(output[rest], model(cloud)[rest])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cutoff": -1.0}, "a cutoff above 0"),
+        ({"elements": ()}, "nuclear charges from 1 to 94"),
+        ({"elements": (1, 200)}, "nuclear charges from 1 to 94"),
+        ({"input_width": 3}, "at least 5 features"),
+    ],
+)
+def test_impossible_specialists_are_refused(changes: dict[str, Any], message: str) -> None:
+    config = SpecialistConfig("SchNet", (1, 6, 7, 8, 9), 5, 1, 5.0)
+    with pytest.raises(ValueError, match=message):
+        replace(config, **changes)
+
+
 def test_without_the_optional_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch_geometric", None)
     with pytest.raises(ImportError, match=r"pip install 'lietransformer\[specialists\]'"):
         specialist("SchNet")
 
 
-def test_too_few_features_for_the_elements() -> None:
-    with pytest.raises(ValueError, match="at least 5 features"):
-        SpecialistConfig("SchNet", (1, 6, 7, 8, 9), 3, 1, 5.0)
-
-
 # All of them.
 
 
+@pytest.mark.usefixtures("without_shape_checks")
 def test_wrong_input_is_refused_by_every_model() -> None:
     for model in (set_transformer(), graph_network(), fully_connected(), lie_resnet("T(2)")):
         cloud = random_cloud("T(2)")
@@ -338,6 +518,69 @@ def test_wrong_input_is_refused_by_every_model() -> None:
             model(PointCloud(cloud.positions))
         with pytest.raises(TypeError, match="as the model's parameters"):
             model(cloud.to(dtype=torch.float32))
+        with pytest.raises(ValueError, match="points of dimension 2"):
+            model(PointCloud(torch.zeros(3, 5, 3).double(), cloud.features))
+        with pytest.raises(TypeError, match="expected a PointCloud"):
+            model(cloud.positions)
+    with pytest.raises(ValueError, match="points of dimension 3"):
+        specialist("SchNet")(PointCloud(torch.zeros(3, 7, 2).double(), molecules().features))
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_settings_of_no_model_are_refused() -> None:
+    with pytest.raises(TypeError, match="settings of one of LieTransformer, LieResNet"):
+        build_model(5)  # type: ignore[arg-type]
+
+
+SMALL: dict[str, Callable[[], nn.Module]] = {
+    "LieConv": lambda: lie_resnet("T(2)"),
+    "LieConv with batch norm": lambda: lie_resnet("T(2)", norm="batch"),
+    "SetTransformer": set_transformer,
+    "graph network": graph_network,
+    "fully-connected": fully_connected,
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_training_under_autocast(name: str) -> None:
+    model = SMALL[name]().float().train()
+    cloud = random_cloud("T(2)", dtype=torch.float32, masked=False)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = model(cloud)
+    output.float().square().sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+    exact = SMALL[name]().float().train()(cloud)
+    assert relative_error(output.float(), exact) < 0.1
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_weights_survive_a_file(name: str, tmp_path: Path) -> None:
+    model, other = SMALL[name]().train(), SMALL[name]().train()
+    cloud = random_cloud("T(2)", masked=False)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.01)
+        model(cloud)  # running averages move
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    other.load_state_dict(torch.load(tmp_path / "model.pt", weights_only=True))
+    torch.testing.assert_close(other.eval()(cloud), model.eval()(cloud))
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if "norm" not in name])
+def test_models_are_functions_of_their_parameters(name: str) -> None:
+    """By functional_call, and for several seeds at once by vmap."""
+    models = [SMALL[name](), SMALL[name]()]
+    with torch.no_grad():
+        for parameter in models[1].parameters():
+            parameter.mul_(1.1)
+    parameters, buffers = torch.func.stack_module_state(models)
+    cloud = random_cloud("T(2)", masked=False)
+
+    def call(values: dict[str, Tensor], others: dict[str, Tensor]) -> Tensor:
+        return torch.func.functional_call(models[0], (values, others), (cloud,))
+
+    together = torch.func.vmap(call)(parameters, buffers)
+    torch.testing.assert_close(together, torch.stack([model(cloud) for model in models]))
 
 
 def test_lie_transformer_and_lie_conv_share_their_interface() -> None:

@@ -16,8 +16,12 @@ from lietransformer.models import (
     get_preset,
     presets,
 )
+from lietransformer.models.fully_connected import FullyConnectedConfig
+from lietransformer.models.graph_network import GraphNetworkConfig
 from lietransformer.models.lie_resnet import LieResNetConfig
 from lietransformer.models.presets import QM9_LENGTH
+from lietransformer.models.set_transformer import SetTransformerConfig
+from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.reference import parameter_counts
 from tests.cases import random_cloud, seeded
@@ -174,6 +178,25 @@ def test_lie_conv_presets_have_the_settings_of_their_authors() -> None:
     assert found == LIE_CONV
 
 
+def test_the_other_presets_have_the_settings_of_the_paper() -> None:
+    """Four hidden layers of 256; four rounds of width 256; and their sizes."""
+    found = {p.model: (p.config, p.parameter_count) for p in presets() if not p.group}
+    potential = FullyConnectedConfig(6, 2, 2, 1, width=256, layers=4)
+    velocity = FullyConnectedConfig(6, 2, 4, 24, width=256, layers=4)
+    hogn = GraphNetworkConfig(2, 4, 1, "global", width=256, layers=4)
+    ogn = GraphNetworkConfig(2, 4, 4, "node", width=256, layers=4)
+    elements = (1, 6, 7, 8, 9)
+    assert found == {
+        "SetTransformer": (SetTransformerConfig(2, 1, False, 4, 3, 128, 8, 8, 4), 1_075_331),
+        "Fully-connected (Hamiltonian)": (potential, 204_033),
+        "Fully-connected (direct)": (velocity, 213_016),
+        "Graph network (Hamiltonian)": (hogn, 2_961_153),
+        "Graph network (direct)": (ogn, 2_961_924),
+        "SchNet": (SpecialistConfig("SchNet", elements, 15, 1, 10.0), 455_809),
+        "DimeNet++": (SpecialistConfig("DimeNet++", elements, 15, 1, 5.0), 1_885_830),
+    }
+
+
 def test_what_the_models_of_springs_predict() -> None:
     predicts = {p.model: p.predicts for p in presets() if p.task == "springs"}
     others = {name: what for name, what in predicts.items() if not name.startswith("Lie")}
@@ -197,15 +220,19 @@ def test_the_length_unit_of_qm9_is_the_spread_of_its_atoms(real_qm9: DatasetFile
     assert spread == pytest.approx(QM9_LENGTH, abs=5e-4)
 
 
-def test_parameters_are_a_function_of_the_seed_alone() -> None:
-    preset = get_preset("springs", "LieTransformer-T2 small")
+@pytest.mark.parametrize(
+    "preset",
+    [p for p in presets() if p.parameter_count < 5_000_000],
+    ids=lambda p: f"{p.task} {p.model}",
+)
+def test_parameters_are_a_function_of_the_seed_alone(preset: Preset) -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
     models = [preset.build(seed=seed) for seed in (1, 1, 2)]
     assert torch.equal(torch.get_rng_state(), before)
-    first, again, other = (next(model.parameters()) for model in models)
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
+    first, again, other = (list(model.parameters()) for model in models)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:

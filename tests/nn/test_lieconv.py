@@ -46,7 +46,7 @@ def test_a_hand_computed_example() -> None:
         (kernel(-1, -2) * 3 + kernel(0, 0) * 5 + 0.4) / 2,
     ]
     for convolve in (layer, layer.forward_naively):
-        output = convolve(lifted.features, geometry)
+        output = convolve(lifted.features, lifted.mask, geometry)
         assert output.flatten().tolist() == pytest.approx(expected, rel=1e-13)
 
 
@@ -66,10 +66,8 @@ def test_the_trick_and_the_naive_form_agree(
     torch.manual_seed(0)
     width = lifted.features.shape[-1]
     layer = LieConv(width, 5, geometry.coordinates.shape[-1], batch_norm=batch_norm).double()
-    trick, naive = (
-        layer(lifted.features, geometry),
-        layer.forward_naively(lifted.features, geometry),
-    )
+    trick = layer(lifted.features, lifted.mask, geometry)
+    naive = layer.forward_naively(lifted.features, lifted.mask, geometry)
     torch.testing.assert_close(trick, naive)
     assert trick.std() > 1e-4
     torch.testing.assert_close(
@@ -89,7 +87,7 @@ def test_neighbours_that_are_absent_do_not_count() -> None:
     padded = lift(PointCloud(cloud.positions, features, mask), group, default_lift("T(2)"))
     short = lift(PointCloud(cloud.positions[:, :3], features[:, :3]), group, default_lift("T(2)"))
     outputs = [
-        layer(each.features, pair_geometry(each, group, NeighbourhoodConfig()))[:, :3]
+        layer(each.features, each.mask, pair_geometry(each, group, NeighbourhoodConfig()))[:, :3]
         for each in (padded, short)
     ]
     torch.testing.assert_close(*outputs)

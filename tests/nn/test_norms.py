@@ -29,12 +29,25 @@ def test_equals_batch_norm_on_the_real_points() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_one_point_or_none(count: int) -> None:
+def test_one_point_or_none_teaches_nothing(count: int) -> None:
     norm = MaskedBatchNorm(3)
     mask = torch.arange(4)[None] < count
     output = norm(torch.randn(1, 4, 3, generator=seeded()), mask)
     assert output.isfinite().all()
-    assert norm.running_variance.isfinite().all()
+    assert (norm.running_mean == 0).all()
+    assert (norm.running_variance == 1).all()
+
+
+def test_moments_are_precise_under_autocast() -> None:
+    norm, reference = MaskedBatchNorm(3), MaskedBatchNorm(3)
+    x = 10 + torch.randn(50, 3, generator=seeded())
+    mask = torch.ones(50, dtype=torch.bool)
+    with torch.autocast("cpu", torch.bfloat16):
+        low = x.bfloat16()
+        output = norm(low, mask)
+    assert output.dtype == torch.bfloat16
+    assert norm.running_mean.dtype == torch.float32
+    torch.testing.assert_close(output, reference(low.float(), mask).bfloat16())
 
 
 def test_gradients() -> None:
