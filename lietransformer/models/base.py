@@ -79,7 +79,7 @@ class LiftedModel(nn.Module, ABC):
 
     def lift(self, cloud: PointCloud, *, generator: torch.Generator | None = None) -> LiftedCloud:
         """(x_i, f_i) ↦ (g, f_i) for g ∈ s(x_i)Ĥ."""
-        check_input(self, cloud, self._settings.input_width, self.group.space_dimension)
+        check_input(self, cloud, self._settings.input_width)
         return lift(self.prepare(cloud), self.group, self._settings.lift, generator=generator)
 
     def prepare(self, cloud: PointCloud) -> PointCloud:
@@ -124,9 +124,12 @@ class LiftedModel(nn.Module, ABC):
 
 
 def check_input(
-    model: nn.Module, cloud: PointCloud, input_width: int, space_dimension: int
+    model: nn.Module, cloud: PointCloud, input_width: int, space_dimension: int | None = None
 ) -> None:
-    """Refuse a cloud that does not fit the model in space, features, precision or device."""
+    """Refuse a cloud that does not fit the model in space, features, precision or device.
+
+    Without a space dimension that is left to the group, which knows what it acts on.
+    """
     if not isinstance(cloud, PointCloud):
         raise TypeError(
             explain(
@@ -135,7 +138,7 @@ def check_input(
                 remedy="wrap positions in PointCloud(positions)",
             )
         )
-    if cloud.positions.shape[-1] != space_dimension:
+    if space_dimension is not None and cloud.positions.shape[-1] != space_dimension:
         raise ValueError(
             explain(
                 expected=f"points of dimension {space_dimension}",

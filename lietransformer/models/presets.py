@@ -23,7 +23,8 @@ from lietransformer.nn.attention import AttentionConfig
 # QM9's training molecules.
 QM9_LENGTH = 1.397
 
-Prediction = Literal["logits", "potential", "hamiltonian", "velocity", "property"]
+SpringsPrediction = Literal["potential", "hamiltonian", "velocity"]
+Prediction = SpringsPrediction | Literal["logits", "property"]
 
 
 @dataclass(frozen=True)

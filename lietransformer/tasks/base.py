@@ -1,0 +1,47 @@
+"""What every task answers: how a batch becomes a loss, and a set of examples a metric."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from lietransformer.data.examples import B
+
+TaskName = Literal["constellations", "springs", "qm9"]
+
+
+class Task(ABC, Generic[B]):
+    """One experiment of the paper, for a model that is wrapped by `predictor`.
+
+    Attributes:
+        name: of the task.
+        selection: the metric by which the best weights are chosen on the validation set.
+        larger_is_better: which way.
+    """
+
+    name: TaskName
+    selection: str
+    larger_is_better: bool = False
+
+    def predictor(self, model: nn.Module) -> nn.Module:
+        """The model as this task uses it: what is called for each batch, and compiled."""
+        return model
+
+    @abstractmethod
+    def loss(
+        self, predictor: nn.Module, batch: B, *, generator: torch.Generator | None = None
+    ) -> Float[Tensor, ""]:
+        """The training loss of a batch."""
+
+    @abstractmethod
+    def metrics(
+        self,
+        predictor: nn.Module,
+        batches: Iterable[B],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> dict[str, float]:
+        """Metrics over all examples: means over examples, never means over batches."""

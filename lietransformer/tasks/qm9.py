@@ -1,0 +1,89 @@
+"""QM9: one property of a molecule (§4.2, App. I.2)."""
+
+from collections.abc import Iterable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lietransformer.data.batches import MoleculeBatch
+from lietransformer.data.qm9 import ELEMENTS, PROPERTIES
+from lietransformer.data.reader import DatasetFile
+from lietransformer.errors import UserError, explain
+from lietransformer.tasks.base import Task
+from lietransformer.types import PointCloud
+
+
+class QM9Task(Task[MoleculeBatch]):
+    """Regression of a property, standardised over the training molecules, by the L1 loss.
+
+    Args:
+        target: name of the property.
+        file: the dataset, for the mean and standard deviation of its training molecules.
+    """
+
+    name = "qm9"
+    selection = "mae"
+
+    def __init__(self, target: str, file: DatasetFile) -> None:
+        names = [prop.name for prop in PROPERTIES]
+        if target not in names:
+            raise UserError(
+                explain(
+                    expected=f"a target among {', '.join(names)}",
+                    found=target,
+                    remedy="choose one of them",
+                )
+            )
+        self.column = names.index(target)
+        self.unit = PROPERTIES[self.column].unit
+        self.mean = float(file.array("statistics/train_mean")[self.column])
+        self.std = float(file.array("statistics/train_std")[self.column])
+
+    def standardised(
+        self,
+        predictor: nn.Module,
+        batch: MoleculeBatch,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch"]:
+        """The prediction, in standard deviations from the mean."""
+        features = element_features(batch.charges).to(batch.positions.dtype)
+        cloud = PointCloud(batch.positions, features, batch.mask)
+        return predictor(cloud, generator=generator)[:, 0]
+
+    def loss(
+        self,
+        predictor: nn.Module,
+        batch: MoleculeBatch,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, ""]:
+        target = (batch.targets[:, self.column] - self.mean) / self.std
+        return F.l1_loss(self.standardised(predictor, batch, generator=generator), target)
+
+    @torch.no_grad()
+    def metrics(
+        self,
+        predictor: nn.Module,
+        batches: Iterable[MoleculeBatch],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> dict[str, float]:
+        """The mean absolute error in the unit of the paper's table, and the loss."""
+        error, count = 0.0, 0
+        for batch in batches:
+            predicted = self.standardised(predictor, batch, generator=generator)
+            values = predicted * self.std + self.mean
+            error += (values - batch.targets[:, self.column]).abs().sum().item()
+            count += len(batch.targets)
+        return {"loss": error / count / self.std, "mae": error / count}
+
+
+def element_features(charges: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n 15"]:
+    """The one-hot code of the element times 1, c and c², c = charge / 9; zeros for padding."""
+    elements = torch.tensor(list(ELEMENTS.values()), device=charges.device)
+    one_hot = (charges[..., None] == elements).float()
+    scaled = charges[..., None] / max(ELEMENTS.values())
+    return torch.cat([one_hot, one_hot * scaled, one_hot * scaled**2], dim=-1)

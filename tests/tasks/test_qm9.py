@@ -1,0 +1,59 @@
+"""QM9: features, standardisation and errors in the table's unit."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lietransformer.data.examples import MoleculeExamples
+from lietransformer.data.loader import Loader
+from lietransformer.data.reader import DatasetFile
+from lietransformer.errors import UserError
+from lietransformer.tasks import QM9Task
+from lietransformer.tasks.qm9 import element_features
+from lietransformer.types import PointCloud
+
+
+def test_features_of_an_atom() -> None:
+    """Water, padded: one-hot times 1, c and c² with c = charge / 9."""
+    features = element_features(torch.tensor([[8, 1, 0]]))
+    oxygen, hydrogen, padding = features[0]
+    c = 8 / 9
+    expected = [0, 0, 0, 1, 0, 0, 0, 0, c, 0, 0, 0, 0, c**2, 0]
+    torch.testing.assert_close(oxygen, torch.tensor(expected))
+    expected = [1, 0, 0, 0, 0, 1 / 9, 0, 0, 0, 0, 1 / 81, 0, 0, 0, 0]
+    torch.testing.assert_close(hydrogen, torch.tensor(expected))
+    assert (padding == 0).all()
+
+
+class Constant(nn.Module):
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.value = value
+
+    def forward(self, cloud: PointCloud, *, generator: torch.Generator | None = None) -> Tensor:
+        assert generator is None
+        assert cloud.features.shape[-1] == 15
+        return torch.full((len(cloud.mask), 1), self.value, dtype=cloud.positions.dtype)
+
+
+def test_errors_are_in_the_unit_of_the_table(real_qm9: DatasetFile) -> None:
+    """A model that answers one standard deviation above the mean, on homo in meV."""
+    task = QM9Task("homo", real_qm9)
+    examples = MoleculeExamples(real_qm9, "test", dtype=torch.float64)
+    metrics = task.metrics(Constant(1.0), Loader(examples, 1000).epoch(0))
+    rows = np.isin(real_qm9.array("molecules/index"), real_qm9.array("split/test"))
+    values = real_qm9.array("molecules/targets")[rows, 2]
+    mean, std = (real_qm9.array(f"statistics/train_{s}")[2] for s in ("mean", "std"))
+    expected = np.abs(values - (mean + std)).mean()
+    assert task.unit == "meV"
+    assert metrics["mae"] == pytest.approx(expected, rel=1e-9)
+    assert metrics["loss"] == pytest.approx(expected / std, rel=1e-9)
+    batch = examples.take(np.arange(500))
+    own = np.abs((batch.targets[:, 2].numpy() - mean) / std - 1).mean()
+    assert task.loss(Constant(1.0), batch).item() == pytest.approx(own)
+
+
+def test_an_unknown_target(real_qm9: DatasetFile) -> None:
+    with pytest.raises(UserError, match="a target among alpha, gap"):
+        QM9Task("energy", real_qm9)
