@@ -18,7 +18,7 @@ from lietransformer.models import LieTransformer, LieTransformerConfig
 from lietransformer.tasks import SpringsTask
 from lietransformer.tasks.springs import RolloutErrors
 from tests.cases import seeded
-from tests.dynamics.test_hamiltonian import ExactPotential
+from tests.dynamics.known_models import ExactPotential
 
 
 def test_means_by_hand() -> None:

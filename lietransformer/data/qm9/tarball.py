@@ -100,7 +100,7 @@ class _Molecule:
 
 def _parse(content: bytes, name: str) -> _Molecule:
     try:
-        return _Molecule(content.decode("ascii").splitlines())
+        return _Molecule(content.decode("ascii").rstrip().splitlines())
     except (ValueError, KeyError, IndexError) as error:
         raise ValueError(f"{name}, which is not in the format of QM9 ({error})") from error
 
