@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from lietransformer import __version__
 from lietransformer.data import command as data_command
 from lietransformer.errors import UserError
+from lietransformer.training import command as training_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     models.set_defaults(run=_models)
 
     data_command.add_parser(commands)
+    training_command.add_parsers(commands)
 
     quickstart = commands.add_parser(
         "quickstart", help="build a LieTransformer-SE(2), measure its invariance, train it"

@@ -2,10 +2,12 @@
 
 import errno
 import fcntl
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from lietransformer.errors import UserError, explain
 
@@ -64,8 +66,28 @@ def complete_or_absent(path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def _lock(part: Path) -> int:
+@contextmanager
+def exclusive(lock: Path, what: str) -> Iterator[None]:
+    """Let only one process at a time into the block, by a lock that dies with the process.
+
+    Args:
+        lock: a file to lock; it is removed at the end.
+        what: what the process does that no other may do at the same time, for the message.
+    """
+    with _readable_system_errors(lock):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _lock(lock, what)
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError):
+            lock.unlink()
+        os.close(descriptor)
+
+
+def _lock(part: Path, what: str | None = None) -> int:
     """An empty file that only this process writes to."""
+    what = what or f"writes {part.name}"
     while True:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
@@ -74,8 +96,8 @@ def _lock(part: Path) -> int:
             os.close(descriptor)
             raise UserError(
                 explain(
-                    expected=f"to be the only process that writes {part.name}",
-                    found="another one that is writing it now",
+                    expected=f"to be the only process that {what}",
+                    found="another one that does so now",
                     remedy="wait for it to end, or choose another name",
                 )
             ) from None
@@ -117,3 +139,53 @@ def cannot_write(path: Path, error: OSError) -> UserError:
             remedy="free some space, check the permissions, or choose another place",
         )
     )
+
+
+class PatientFile(io.RawIOBase):
+    """A file below a library that must not learn that the disk is full.
+
+    When a write fails, HDF5 can no longer close its file and crashes the process at exit, and
+    torch.save raises something that no longer says why. So a failure is kept here, everything
+    after it is dropped, and it is raised when the library has returned.
+    """
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.failure: OSError | None = None
+
+    def raise_failure(self) -> None:
+        """Raise what went wrong below the library, if anything did."""
+        if self.failure is not None:
+            raise self.failure
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data)
+        while rest and self.failure is None:
+            try:
+                rest = rest[self._raw.write(rest) :]
+            except OSError as error:
+                self.failure = error
+        return len(data)
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self._raw.readinto(buffer))
+        if self.failure is not None:
+            # What was dropped reads as zeros; the file is thrown away in any case.
+            buffer[count:] = bytes(len(buffer) - count)
+            return len(buffer)
+        return count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._raw.tell())
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self.tell() if size is None else size
+        if self.failure is None:
+            try:
+                self._raw.truncate(size)
+            except OSError as error:
+                self.failure = error
+        return size

@@ -1,6 +1,7 @@
 """Batches of examples, as they come out of a loader."""
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -87,6 +88,13 @@ class MoleculeBatch:
 
 
 Batch = ConstellationBatch | SpringBatch | MoleculeBatch
+B = TypeVar("B", bound=Batch)
+
+
+def to_device(batch: B, device: torch.device) -> B:
+    """The same batch with all its tensors on a device."""
+    moved = {name: tensor.to(device, non_blocking=True) for name, tensor in vars(batch).items()}
+    return replace(batch, **moved)
 
 
 def _augmented(

@@ -7,19 +7,17 @@ processes; `torch.utils.data.DataLoader` with a batch sampler gets whole batches
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lietransformer.data import constellations, qm9, springs
-from lietransformer.data.batches import Batch, ConstellationBatch, MoleculeBatch, SpringBatch
+from lietransformer.data.batches import B, ConstellationBatch, MoleculeBatch, SpringBatch
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import nested_ranges
 from lietransformer.errors import explain, require_choice
-
-B = TypeVar("B", bound=Batch)
 
 ConstellationSplit = Literal["train", "validation", "test", "test_T2", "test_SE2"]
 Split = Literal["train", "validation", "test"]
@@ -68,6 +66,30 @@ class Examples(ABC, Generic[B]):
     def __getitems__(self, numbers: Sequence[int]) -> B:
         """A whole batch at once, as `DataLoader` asks for it (with an identity collate_fn)."""
         return self.take(np.asarray(numbers))
+
+
+class FirstExamples(Examples[B]):
+    """The first few of other examples."""
+
+    def __init__(self, examples: Examples[B], count: int) -> None:
+        if not 1 <= count <= len(examples):
+            raise DatasetError(
+                explain(
+                    expected=f"1 to {len(examples):,} examples",
+                    found=f"{count:,}",
+                    remedy="use fewer, or generate a dataset with more",
+                )
+            )
+        self._rebuild = partial(type(self), examples, count)
+        self._examples = examples
+        self._count = count
+        self.sizes = None if examples.sizes is None else examples.sizes[:count]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def take(self, numbers: np.ndarray) -> B:
+        return self._examples.take(numbers)
 
 
 class ConstellationExamples(Examples[ConstellationBatch]):

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from lietransformer.data.augmentation import Augmentation
-from lietransformer.data.examples import B, Examples
+from lietransformer.data.batches import B
+from lietransformer.data.examples import Examples
 from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.random import stream
 

@@ -1,7 +1,6 @@
 """Writing a dataset: streamed, hashed, and complete or absent."""
 
 import hashlib
-import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,13 +12,13 @@ import numpy as np
 
 from lietransformer import __version__
 from lietransformer.data.hdf5 import SCHEMA_VERSION, content_hash
-from lietransformer.files import cannot_write, complete_or_absent
+from lietransformer.files import PatientFile, cannot_write, complete_or_absent
 
 
 class ArrayWriter:
     """One array of a dataset, written from the first row to the last."""
 
-    def __init__(self, name: str, dataset: Any, device: "_Device") -> None:
+    def __init__(self, name: str, dataset: Any, device: PatientFile) -> None:
         self.name = name
         self._dataset = dataset
         self._device = device
@@ -45,7 +44,7 @@ class ArrayWriter:
 class DatasetWriter:
     """A dataset that is being written; see `create_dataset`."""
 
-    def __init__(self, file: Any, device: "_Device") -> None:
+    def __init__(self, file: Any, device: PatientFile) -> None:
         self._file = file
         self._device = device
         self._arrays: list[ArrayWriter] = []
@@ -78,7 +77,7 @@ def create_dataset(
 ) -> Iterator[DatasetWriter]:
     """Write a dataset; the file appears when the block has ended well, and is then complete."""
     with complete_or_absent(path) as part, open(part, "r+b", buffering=0) as raw:
-        device = _Device(raw)
+        device = PatientFile(raw)
         try:
             with h5py.File(device, "w") as file:
                 file.attrs["kind"] = kind
@@ -94,53 +93,3 @@ def create_dataset(
             if error is device.failure:
                 raise cannot_write(path, error) from error
             raise
-
-
-class _Device(io.RawIOBase):
-    """The file below HDF5, which must not learn that the disk is full.
-
-    When a write fails, the HDF5 library can no longer close its file, and crashes the process
-    at exit. So a failure is kept here, everything after it is dropped, and the writer raises
-    it as soon as HDF5 has returned.
-    """
-
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
-        self.failure: OSError | None = None
-
-    def raise_failure(self) -> None:
-        """Raise what went wrong below HDF5, if anything did."""
-        if self.failure is not None:
-            raise self.failure
-
-    def write(self, data: Any) -> int:
-        rest = memoryview(data)
-        while rest and self.failure is None:
-            try:
-                rest = rest[self._raw.write(rest) :]
-            except OSError as error:
-                self.failure = error
-        return len(data)
-
-    def readinto(self, buffer: Any) -> int:
-        count = int(self._raw.readinto(buffer))
-        if self.failure is not None:
-            # What was dropped reads as zeros; the file is thrown away in any case.
-            buffer[count:] = bytes(len(buffer) - count)
-            return len(buffer)
-        return count
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return int(self._raw.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._raw.tell())
-
-    def truncate(self, size: int | None = None) -> int:
-        size = self.tell() if size is None else size
-        if self.failure is None:
-            try:
-                self._raw.truncate(size)
-            except OSError as error:
-                self.failure = error
-        return size

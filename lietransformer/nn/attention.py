@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.neighbourhood import PairGeometry
@@ -120,18 +121,24 @@ class LieSelfAttention(nn.Module):
     def forward(
         self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
     ) -> Float[Tensor, "batch g width"]:
-        query, key = self._split(self.query(features)), self._split(self.key(features))
+        query, key, value = self._project(features)
         scores = self.combination(
             self.content(query, key, geometry), self.location(geometry.coordinates), geometry
         )
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
-        value = self._split(self.value(features))
         if geometry.indices is None:
             pooled = weights @ value
         else:
             pooled = (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
         return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
+
+    def _project(self, features: Tensor) -> list[Tensor]:
+        """Queries, keys and values of all heads, by one matrix product instead of three."""
+        maps = (self.query, self.key, self.value)
+        weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
+        joint = F.linear(features, weight, bias)
+        return [self._split(x) for x in joint.split([m.out_features for m in maps], dim=-1)]
 
     def _split(self, x: Tensor) -> Tensor:
         """From (batch, g, width) to (heads, batch, g, width / heads)."""

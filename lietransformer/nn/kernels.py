@@ -1,7 +1,7 @@
 """The choices of App. E: content scores, location scores, and their combination.
 
-Tensors of pairs have the axes (head, batch, query, key), and a last one where the score is
-a vector. Both vector-valued content scores are a term of the query plus a term of the key,
+Tensors of pairs have the axes (head, batch, query, key), and one after the heads where the
+score is a vector. Both vector-valued content scores are a term of the query plus a term of the key,
 and are kept as such (`PairwiseSum`) until a linear map has made them narrow: they are never
 concatenated for all pairs.
 """
@@ -9,6 +9,7 @@ concatenated for all pairs.
 import math
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -31,17 +32,18 @@ class PairwiseSum:
         """A linear map of the sum, taken term by term: one product per point, none per pair."""
         return PairwiseSum(_map_points(self.query, weight), _map_points(self.key, weight))
 
-    def expand(self, geometry: PairGeometry) -> Float[Tensor, "heads batch g key width"]:
+    def expand(self, geometry: PairGeometry) -> Float[Tensor, "heads width batch g key"]:
         """The sum itself, for every pair."""
-        return self.query[:, :, :, None] + geometry.keys_of(self.key)
+        query = self.query.movedim(-1, 1)[..., None]
+        return query + geometry.keys_of(self.key).movedim(-1, 1)
 
 
 def _map_points(x: Tensor, weight: Tensor) -> Tensor:
-    return per_head_matmul(x.flatten(1, 2), weight).unflatten(1, x.shape[1:3])
+    return torch.bmm(x.flatten(1, 2), weight).unflatten(1, x.shape[1:3])
 
 
 def _map_pairs(module: nn.Module, x: Tensor) -> Tensor:
-    return module(x.flatten(1, 3)).unflatten(1, x.shape[1:4])
+    return module(x.flatten(2)).unflatten(2, x.shape[2:])
 
 
 # A content score is a number per pair and head, or a vector of this form.
@@ -113,10 +115,9 @@ class PlainLocation(nn.Module):
 
     def forward(
         self, coordinates: Float[Tensor, "batch g key pair"]
-    ) -> Float[Tensor, "#heads batch g key width"]:
-        if self.readout is None:
-            return coordinates[None]
-        return _map_pairs(self.readout, coordinates[None])
+    ) -> Float[Tensor, "#heads width batch g key"]:
+        vectors = coordinates.movedim(-1, 0)[None]
+        return vectors if self.readout is None else _map_pairs(self.readout, vectors)
 
 
 class MLPLocation(nn.Module):
@@ -129,8 +130,8 @@ class MLPLocation(nn.Module):
 
     def forward(
         self, coordinates: Float[Tensor, "batch g key pair"]
-    ) -> Float[Tensor, "heads batch g key width"]:
-        return _map_pairs(self.mlp, coordinates[None])
+    ) -> Float[Tensor, "heads width batch g key"]:
+        return _map_pairs(self.mlp, coordinates.movedim(-1, 0)[None])
 
 
 class AdditiveCombination(nn.Module):
@@ -139,12 +140,12 @@ class AdditiveCombination(nn.Module):
     def forward(
         self,
         content: ContentScore,
-        location: Float[Tensor, "#heads batch g key 1"],
+        location: Float[Tensor, "#heads 1 batch g key"],
         geometry: PairGeometry,
     ) -> Float[Tensor, "heads batch g key"]:
         if isinstance(content, PairwiseSum):
-            content = content.expand(geometry)[..., 0]
-        return content + location[..., 0]
+            content = content.expand(geometry)[:, 0]
+        return content + location[:, 0]
 
 
 class MultiplicativeCombination(nn.Module):
@@ -165,14 +166,14 @@ class MultiplicativeCombination(nn.Module):
     def forward(
         self,
         content: ContentScore,
-        location: Float[Tensor, "#heads batch g key width"],
+        location: Float[Tensor, "#heads width batch g key"],
         geometry: PairGeometry,
     ) -> Float[Tensor, "heads batch g key"]:
         if not isinstance(content, PairwiseSum):
-            return content * location[..., 0]
+            return content * location[:, 0]
         if self.match is not None:
             content = content.map(self.match.weight)
-        return (content.expand(geometry) * location).sum(-1)
+        return (content.expand(geometry) * location).sum(dim=1)
 
 
 class MLPCombination(nn.Module):
@@ -193,15 +194,15 @@ class MLPCombination(nn.Module):
     def forward(
         self,
         content: ContentScore,
-        location: Float[Tensor, "#heads batch g key width"],
+        location: Float[Tensor, "#heads width batch g key"],
         geometry: PairGeometry,
     ) -> Float[Tensor, "heads batch g key"]:
         of_content, of_location = self.first.weight.split(self.widths, dim=1)
         assert self.first.bias is not None
-        hidden = per_head_matmul(location.flatten(1, 3), of_location) + self.first.bias
-        hidden = hidden.unflatten(1, location.shape[1:4])
+        hidden = per_head_matmul(of_location, location.flatten(2)) + self.first.bias.mT
+        hidden = hidden.unflatten(2, location.shape[2:])
         if isinstance(content, PairwiseSum):
             hidden = hidden + content.map(of_content).expand(geometry)
         else:
-            hidden = hidden + content[..., None] * of_content[:, None, None]
-        return _map_pairs(self.rest, F.silu(hidden))[..., 0]
+            hidden = hidden + content[:, None] * of_content.mT[..., None, None]
+        return _map_pairs(self.rest, F.silu(hidden))[:, 0]

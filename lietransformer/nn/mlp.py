@@ -9,20 +9,28 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+# A matrix with so few rows or columns is not worth a matrix product of its own.
+_NARROW = 0
+
 
 def per_head_matmul(
-    x: Float[Tensor, "#heads rows in_width"], weight: Float[Tensor, "heads in_width out_width"]
-) -> Float[Tensor, "heads rows out_width"]:
-    """x[m]·W[m] for every head m; heads that share x need one matrix product, not one each."""
+    weight: Float[Tensor, "heads in_width out_width"], x: Float[Tensor, "#heads in_width columns"]
+) -> Float[Tensor, "heads out_width columns"]:
+    """W[m]ᵀ·x[m] for every head m; heads that share x need one matrix product, not one each."""
+    if torch.compiler.is_compiling() and min(weight.shape[1:]) <= _NARROW:
+        # A sum of few terms, which the compiler fuses with what comes before and after.
+        return (weight[..., None] * x[:, :, None]).sum(dim=1)
     if x.shape[0] != 1:
-        return torch.bmm(x, weight)
-    heads, in_width, out_width = weight.shape
-    joint = x[0] @ weight.transpose(0, 1).reshape(in_width, heads * out_width)
-    return joint.unflatten(-1, (heads, out_width)).transpose(0, 1)
+        return torch.bmm(weight.mT, x)
+    return (weight.mT.flatten(0, 1) @ x[0]).unflatten(0, weight.shape[::2])
 
 
 class PerHeadLinear(nn.Module):
-    """y[m] = x[m]·W[m] + b[m] for every head m, the heads in the first axis."""
+    """y[m] = W[m]ᵀ·x[m] + b[m] for every head m, the heads in the first axis.
+
+    What the map acts on are columns. There are as many as pairs, thousands for each number of
+    the width: elementwise functions then run over long rows, whatever the width.
+    """
 
     def __init__(self, heads: int, in_width: int, out_width: int, *, bias: bool = True) -> None:
         super().__init__()
@@ -35,10 +43,10 @@ class PerHeadLinear(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def forward(
-        self, x: Float[Tensor, "#heads rows in_width"]
-    ) -> Float[Tensor, "heads rows out_width"]:
-        y = per_head_matmul(x, self.weight)
-        return y if self.bias is None else y + self.bias
+        self, x: Float[Tensor, "#heads in_width columns"]
+    ) -> Float[Tensor, "heads out_width columns"]:
+        y = per_head_matmul(self.weight, x)
+        return y if self.bias is None else y + self.bias.mT
 
 
 class PerHeadMLP(nn.Module):
@@ -51,8 +59,8 @@ class PerHeadMLP(nn.Module):
         )
 
     def forward(
-        self, x: Float[Tensor, "#heads rows in_width"]
-    ) -> Float[Tensor, "heads rows out_width"]:
+        self, x: Float[Tensor, "#heads in_width columns"]
+    ) -> Float[Tensor, "heads out_width columns"]:
         for layer in self.layers:
             x = F.silu(layer(x))
         return x

@@ -2,15 +2,30 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Generic, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lietransformer.data.examples import B
+from lietransformer.data.batches import B
 
 TaskName = Literal["constellations", "springs", "qm9"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What came out of a test.
+
+    Attributes:
+        metrics: numbers for the whole set.
+        arrays: numbers for each example, from which figures are drawn without the model.
+    """
+
+    metrics: dict[str, float]
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 class Task(ABC, Generic[B]):
@@ -45,3 +60,13 @@ class Task(ABC, Generic[B]):
         generator: torch.Generator | None = None,
     ) -> dict[str, float]:
         """Metrics over all examples: means over examples, never means over batches."""
+
+    def evaluate(
+        self,
+        predictor: nn.Module,
+        batches: Iterable[B],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> "Evaluation":
+        """The metrics, and what else is to be kept of a test."""
+        return Evaluation(self.metrics(predictor, batches, generator=generator))

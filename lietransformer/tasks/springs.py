@@ -21,7 +21,7 @@ from lietransformer.dynamics import (
 )
 from lietransformer.errors import require_choice
 from lietransformer.models.presets import SpringsPrediction
-from lietransformer.tasks.base import Task
+from lietransformer.tasks.base import Evaluation, Task
 
 _DYNAMICS: dict[str, type[LearntDynamics]] = {
     "potential": PotentialDynamics,
@@ -40,11 +40,13 @@ class RolloutErrors:
         squared: mean over the coordinates of the squared error, for each trajectory and step.
         energy: (H(ẑ) − H(z₀)) / H(z₀) with the true H of each trajectory, at each step.
         momentum: ‖P(ẑ) − P(z₀)‖, total momentum, for each trajectory and step.
+        positions: the predicted q at each step.
     """
 
     squared: Float[Tensor, "trajectories steps"]
     energy: Float[Tensor, "trajectories steps"]
     momentum: Float[Tensor, "trajectories steps"]
+    positions: Float[Tensor, "trajectories steps particles space"]
 
     def per_step(self) -> Float[Tensor, "steps"]:
         """Mean over the trajectories (Figures 5 and 9)."""
@@ -94,6 +96,10 @@ class SpringsTask(Task[SpringBatch]):
     ) -> Float[Tensor, "batch times 2 particles space"]:
         """As many states as the batch has, from its first one on."""
         initial, count = batch.states[:, 0], batch.states.shape[1]
+        if torch.is_grad_enabled():
+            # Later states depend on parameters. If the first one looks like them to the
+            # compiler, one graph serves them all, and takes half as long to compile as two.
+            initial = initial.detach().requires_grad_()
         if generator is None:
             # Called, not asked for its field: so that a compiled predictor is what runs.
             states = rollout(
@@ -127,7 +133,7 @@ class SpringsTask(Task[SpringBatch]):
         generator: torch.Generator | None = None,
     ) -> RolloutErrors:
         """The errors of every trajectory at every step, in double precision."""
-        squared, energy, momentum = [], [], []
+        squared, energy, momentum, positions = [], [], [], []
         for batch in batches:
             predicted = self.roll_out(predictor, batch, generator=generator).double()
             truth = batch.states.double()
@@ -139,7 +145,8 @@ class SpringsTask(Task[SpringBatch]):
             energy.append(energies[:, 1:] / energies[:, :1] - 1)
             total = predicted[:, :, 1].sum(dim=2)
             momentum.append((total[:, 1:] - total[:, :1]).norm(dim=-1))
-        return RolloutErrors(torch.cat(squared), torch.cat(energy), torch.cat(momentum))
+            positions.append(predicted[:, 1:, 0])
+        return RolloutErrors(*map(torch.cat, (squared, energy, momentum, positions)))
 
     def metrics(
         self,
@@ -149,3 +156,16 @@ class SpringsTask(Task[SpringBatch]):
         generator: torch.Generator | None = None,
     ) -> dict[str, float]:
         return self.errors(predictor, batches, generator=generator).metrics()
+
+    def evaluate(
+        self,
+        predictor: nn.Module,
+        batches: Iterable[SpringBatch],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Evaluation:
+        """With the errors of every trajectory at every step, and the predicted positions."""
+        errors = self.errors(predictor, batches, generator=generator)
+        # Single precision: these are drawn, and metrics were computed from what they were.
+        arrays = {name: tensor.float().cpu().numpy() for name, tensor in vars(errors).items()}
+        return Evaluation(errors.metrics(), arrays)

@@ -37,15 +37,15 @@ def test_block(norm: str) -> None:
 def test_per_head_layers_are_a_linear_layer_for_every_head(shared: bool) -> None:
     torch.manual_seed(0)
     mlp = PerHeadMLP(3, [4, 5, 2]).double()
-    x = torch.randn(1 if shared else 3, 7, 4, generator=seeded(), dtype=torch.float64)
+    x = torch.randn(1 if shared else 3, 4, 7, generator=seeded(), dtype=torch.float64)
     output = mlp(x)
     for head in range(3):
-        expected = x[0 if shared else head]
+        expected = x[0 if shared else head].T
         for layer in mlp.layers:
             assert isinstance(layer, PerHeadLinear)
             assert layer.bias is not None
             expected = F.silu(expected @ layer.weight[head] + layer.bias[head])
-        torch.testing.assert_close(output[head], expected)
+        torch.testing.assert_close(output[head].T, expected)
 
 
 def test_per_head_layers_start_like_linear_layers() -> None:

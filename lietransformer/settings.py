@@ -1,0 +1,132 @@
+"""Settings: typed, documented, built once from YAML and from the command line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from lietransformer.errors import UserError, explain
+
+AnySettings = TypeVar("AnySettings", bound=BaseModel)
+
+
+def read_settings(path: Path | None = None, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """A mapping of settings, from a YAML file and from `key=value` overrides.
+
+    Args:
+        path: a YAML file with a mapping of settings; None for none.
+        overrides: `key=value`, the value written as in YAML; they win over the file. A key
+            `outer.inner` stands for a key of a mapping within.
+    """
+    settings = {} if path is None else _read_mapping(path)
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise UserError(
+                explain(
+                    expected="--set KEY=VALUE",
+                    found=f"--set {override}",
+                    remedy="put = between the setting and its value",
+                )
+            )
+        *outer, last = key.strip().split(".")
+        mapping = settings
+        for name in outer:
+            inner = mapping.get(name) or {}
+            if not isinstance(inner, dict):
+                raise UserError(
+                    explain(
+                        expected=f"{name} to be a mapping of settings",
+                        found=f"{inner!r}",
+                        remedy=f"give {name} a value of its own instead of {key.strip()}",
+                    )
+                )
+            mapping[name] = mapping = dict(inner)
+        mapping[last] = _parse(value, f"--set {override}")
+    return settings
+
+
+def validated(
+    model: type[AnySettings],
+    settings: dict[str, Any],
+    path: Path | None = None,
+    overrides: Sequence[str] = (),
+) -> AnySettings:
+    """The settings as a typed object; a mistake is reported with its path and its source."""
+    try:
+        return model.model_validate(settings)
+    except ValidationError as error:
+        source = str(path or "") + (" and " if path and overrides else "")
+        source += "--set" if overrides else ""
+        raise UserError(_describe(error, model, source or "the settings")) from error
+
+
+def _read_mapping(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            explain(
+                expected=f"settings in the YAML file {path}",
+                found=getattr(error, "strerror", None) or "a file that is not text",
+                remedy="check the name given to --config",
+            )
+        ) from error
+    settings = _parse(text, str(path))
+    if settings is None:  # an empty file, or one of comments only
+        return {}
+    if not isinstance(settings, dict):
+        raise UserError(
+            explain(
+                expected=f"lines of the form `key: value` in {path}",
+                found=f"a {type(settings).__name__}",
+                remedy="write the settings as a mapping",
+            )
+        )
+    return settings
+
+
+def _parse(text: str, source: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = "" if where is None else f" in line {where.line + 1}"
+        problem = (getattr(error, "problem", None) or "unreadable text").removeprefix("found ")
+        raise UserError(
+            explain(expected=f"YAML in {source}", found=f"{problem}{line}", remedy="mend that line")
+        ) from error
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """As the safe one, but a key that is given twice is a mistake."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        mapping = super().construct_mapping(node, deep=deep)
+        if len(mapping) != len(node.value):
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key that is given twice", node.start_mark
+            )
+        return mapping
+
+
+def _describe(error: ValidationError, model: type[BaseModel], source: str) -> str:
+    """One line for each wrong setting: its path, what was expected, what was found."""
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = ", ".join(model.model_fields)
+            lines.append(f"{key}: expected one of {known}; found an unknown setting")
+        elif key:
+            lines.append(f"{key}: {_lower(problem['msg'])}; found {problem['input']!r}")
+        else:
+            lines.append(_lower(problem["msg"]))
+    return f"in {source}: " + "; ".join(lines) + ". Mend the setting."
+
+
+def _lower(message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]

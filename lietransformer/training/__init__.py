@@ -1,0 +1,1 @@
+"""Training: one engine for the three experiments."""

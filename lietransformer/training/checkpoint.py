@@ -1,0 +1,96 @@
+"""What a run needs to go on as if it had never stopped.
+
+Data order, augmentation and sampling are functions of a seed and of the step, so there is no
+state of a random generator to keep: only how far the run has come.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from lietransformer.errors import UserError, explain
+from lietransformer.training.run_folder import load, save
+
+
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        step: training steps done.
+        loss_sum: of the training losses since the last record.
+        loss_count: how many those are.
+        records: the curves so far.
+        best_step: when the best weights were reached; −1 for not yet.
+        best_value: their value of the metric that selects.
+        seconds: of training and of evaluation so far, in all sessions.
+        sessions: how often the run was started or resumed.
+        diverged: when and where numbers stopped being finite; empty if they are.
+        stopped_early: whether patience ran out.
+    """
+
+    step: int = 0
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    records: list[dict[str, Any]] = field(default_factory=list)
+    best_step: int = -1
+    best_value: float = float("nan")
+    seconds: dict[str, float] = field(default_factory=dict)
+    sessions: int = 0
+    diverged: dict[str, Any] = field(default_factory=dict)
+    stopped_early: bool = False
+
+
+@dataclass
+class Checkpoint:
+    """Progress, the state of the optimiser, and the three sets of weights that matter.
+
+    Attributes:
+        progress: how far the run has come.
+        model: the weights now.
+        optimiser: its state.
+        best: the weights with the best validation so far.
+        good: the weights of the last evaluation whose numbers were finite.
+    """
+
+    progress: Progress
+    model: dict[str, Tensor]
+    optimiser: dict[str, Any]
+    best: dict[str, Tensor]
+    good: dict[str, Tensor]
+
+
+class CheckpointFile:
+    """A checkpoint on disk, named by the hash of the run's settings and data."""
+
+    def __init__(self, folder: Path, identity_hash: str) -> None:
+        self.path = folder / f"{identity_hash[:16]}.pt"
+        self._hash = identity_hash
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Replace the checkpoint; if that fails, the old one stays."""
+        content = vars(checkpoint) | {"hash": self._hash, "progress": vars(checkpoint.progress)}
+        save(self.path, content)
+
+    def read(self) -> Checkpoint | None:
+        """The checkpoint, if there is one; one of another run is refused."""
+        if not self.path.exists():
+            return None
+        content = load(self.path)
+        found = content.pop("hash", "none")
+        if found != self._hash:
+            raise UserError(
+                explain(
+                    expected=f"a checkpoint of this run (hash {self._hash[:16]}) in {self.path}",
+                    found=f"one of other settings or data (hash {str(found)[:16]})",
+                    remedy="remove it, or start over with --force",
+                )
+            )
+        content["progress"] = Progress(**content["progress"])
+        return Checkpoint(**content)
+
+    def remove(self) -> None:
+        """The run is done."""
+        self.path.unlink(missing_ok=True)

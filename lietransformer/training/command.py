@@ -1,0 +1,108 @@
+"""The commands `lietransformer train` and `lietransformer evaluate`."""
+
+import argparse
+import textwrap
+from pathlib import Path
+from typing import Any
+
+
+def add_parsers(commands: Any) -> None:
+    """Declare the subcommands."""
+    train = commands.add_parser(
+        "train",
+        help="train a model, or go on where training was stopped",
+        description="Train a model of the paper. The same command goes on where an earlier one "
+        "was stopped, and ends with the same numbers.",
+    )
+    train.add_argument("--config", type=Path, help="YAML file of settings")
+    train.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one setting; wins over the file, can be repeated",
+    )
+    train.add_argument(
+        "--out", type=Path, required=True, help="folder of the run; with seeds, of all of them"
+    )
+    train.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where to compute")
+    train.add_argument(
+        "--precision", choices=("float32", "float64", "tf32", "bf16"), help="of the arithmetic"
+    )
+    train.add_argument("--threads", type=int, help="CPU threads (default: all cores)")
+    train.add_argument("--force", action="store_true", help="start over, and lose what is there")
+    train.add_argument(
+        "--settings", action=_ShowSettings, nargs=0, help="list the settings, and stop"
+    )
+    train.set_defaults(run=_train)
+
+    evaluate = commands.add_parser(
+        "evaluate", help="test a trained model again, also on another dataset"
+    )
+    evaluate.add_argument("run", type=Path, help="folder of a run")
+    evaluate.add_argument("--data", type=Path, help="another dataset than the run's")
+    evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    evaluate.set_defaults(run=_evaluate)
+
+
+class _ShowSettings(argparse.Action):
+    """--settings: every key with its meaning."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from lietransformer.training.config import RunConfig
+
+        for name, field in RunConfig.model_fields.items():
+            print(name)
+            print(textwrap.indent(textwrap.fill(field.description or "", 80), "    "))
+        print("seeds")
+        print("    in place of seed: a list; one run for each, in folders seed-0, seed-1, …")
+        parser.exit()
+
+
+def _train(options: argparse.Namespace) -> int:
+    from lietransformer.training.config import read_runs
+    from lietransformer.training.display import logging_to_stderr, summary
+    from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
+    from lietransformer.training.loop import Run
+    from lietransformer.training.run_folder import RunFolder
+
+    configs, are_several = read_runs(options.config, [*options.set, *_flags(options)])
+    interruption = Interruption()
+    with logging_to_stderr(), interruption.listening():
+        for config in configs:
+            folder = RunFolder(options.out / f"seed-{config.seed}" if are_several else options.out)
+            if options.force:
+                folder.clear()
+            run = Run(config, folder, interruption=interruption)
+            try:
+                result = run.execute()
+            except Interrupted as stopped:
+                print(f"{folder.path}: stopped by {stopped}; the same command goes on from here")
+                return RESUME_EXIT_CODE
+            print(summary(result))
+            print(f"{folder.path}: {result['status']}\n")
+    return 0
+
+
+def _flags(options: argparse.Namespace) -> list[str]:
+    """Settings that have an option of their own."""
+    flags = []
+    if options.device is not None:
+        flags.append(f"device={_device(options.device)}")
+    if options.precision is not None:
+        flags.append(f"precision={options.precision}")
+    if options.threads is not None:
+        flags.append(f"threads={options.threads}")
+    return flags
+
+
+def _device(wanted: str) -> str:
+    import torch
+
+    if wanted != "auto":
+        return wanted
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    raise NotImplementedError

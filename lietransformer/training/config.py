@@ -1,0 +1,273 @@
+"""Everything that defines a run: its numbers follow from these settings and from nothing else."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from lietransformer.data.augmentation import Augmentation
+from lietransformer.errors import UserError, explain
+from lietransformer.models.presets import Preset, get_preset, presets
+from lietransformer.settings import read_settings, validated
+from lietransformer.tasks.base import TaskName
+from lietransformer.training.schedule import ScheduleKind
+
+Device = Literal["cpu", "cuda"]
+Precision = Literal["float32", "float64", "tf32", "bf16"]
+Weights = Literal["best", "final"]
+
+# Which augmentations make sense on the space of a task.
+_AUGMENTATIONS: dict[str, tuple[str, ...]] = {
+    "constellations": ("none", "T2", "SE2"),
+    "springs": ("none", "T2", "SE2"),
+    "qm9": ("none", "SO3"),
+}
+
+
+class RunConfig(BaseModel):
+    """The settings of one run. What is left out has the paper's value for the task."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    task: TaskName = Field(description="constellations, springs or qm9")
+    model: str = Field(description="a model of the task, as `lietransformer models` lists them")
+    architecture: dict[str, Any] = Field(
+        {}, description="settings of the model that differ from the paper's, such as {width: 80}"
+    )
+    data: Path = Field(description="the dataset, written by `lietransformer data`")
+    n_train: int | None = Field(
+        None, ge=1, description="training examples; null: all (springs: has to be given)"
+    )
+    target: str | None = Field(None, description="the property to predict (qm9 only)")
+    augmentation: Augmentation = Field("none", description="random motion of training examples")
+
+    seed: int = Field(0, ge=0, lt=2**63, description="of the model's parameters")
+    data_seed: int = Field(
+        ge=0, lt=2**63, description="of the order and augmentation of the data; default: seed"
+    )
+    sampling_seed: int = Field(
+        ge=0, lt=2**63, description="of lift samples and sampled neighbours; default: seed"
+    )
+
+    epochs: int = Field(ge=1, description="passes over the training examples, at most")
+    batch_size: int = Field(ge=1, description="examples in a step")
+    learning_rate: float = Field(gt=0, description="of Adam, at its highest")
+    betas: tuple[float, float] = Field(description="of Adam")
+    schedule: ScheduleKind = Field(description="of the learning rate")
+    schedule_per: Literal["epoch", "step"] = Field(
+        description="whether the learning rate changes with each epoch or each step"
+    )
+    warmup: float = Field(
+        0.01, ge=0, lt=1, description="share of the run in which cosine_warmup rises"
+    )
+    evaluations: int = Field(ge=1, description="on the validation set, evenly spaced over the run")
+    patience: int | None = Field(
+        None, ge=1, description="stop after so many epochs without a better validation; null: never"
+    )
+    validation_examples: int | None = Field(None, ge=1, description="at most; null: all")
+    test_examples: int | None = Field(None, ge=1, description="at most; null: all")
+    evaluation_batch_size: int = Field(ge=1, description="examples at a time when evaluating")
+    test_weights: tuple[Weights, ...] = Field(
+        ("best", "final"), description="which weights are tested"
+    )
+
+    device: Device = Field("cpu", description="where to compute: cpu or cuda")
+    precision: Precision = Field(
+        "float32", description="of parameters and arithmetic; tf32 and bf16 of products only"
+    )
+    threads: int = Field(ge=1, description="CPU threads; default: the cores of this process")
+    compile: bool = Field(description="compile the model; default: where it pays")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, given: Any) -> Any:
+        """What is left out or null, where null means nothing of its own."""
+        if not isinstance(given, dict) or given.get("task") not in get_args(TaskName):
+            return given  # the ordinary checks will say what is wrong
+        known = {name: value for name, value in given.items() if value is not None}
+        defaults = _paper_settings(known)
+        return defaults | known
+
+    @field_validator("threads", "epochs", "seed", "n_train", "batch_size", mode="before")
+    @classmethod
+    def _is_no_flag(cls, value: object) -> object:
+        if isinstance(value, bool):  # which Python would take for 0 or 1
+            raise ValueError("a number was expected, not yes or no")
+        return value
+
+    @field_validator("betas")
+    @classmethod
+    def _are_shares(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if not all(0 <= beta < 1 for beta in value):
+            raise ValueError("each of the two must be at least 0 and below 1")
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> "RunConfig":
+        if self.task == "springs" and self.n_train is None:
+            raise ValueError("n_train is needed for springs: the paper's are 10 to 96000")
+        if (self.target is not None) != (self.task == "qm9"):
+            raise ValueError("target is needed for qm9, and for nothing else")
+        if self.augmentation not in _AUGMENTATIONS[self.task]:
+            known = ", ".join(_AUGMENTATIONS[self.task])
+            raise ValueError(f"augmentation for {self.task} must be one of {known}")
+        if self.precision == "tf32" and self.device != "cuda":
+            raise ValueError("precision tf32 exists on cuda only: use float32")
+        if not self.test_weights:
+            raise ValueError("test_weights must name best, final or both")
+        preset = self.preset()
+        if self.compile and not _can_be_compiled(preset):
+            raise ValueError(
+                f"compile: {self.model} draws random numbers, which cannot be compiled"
+                if _is_random(preset)
+                else f"compile: only springs models are compiled, not {self.task} ones"
+            )
+        return self
+
+    def preset(self) -> Preset:
+        """The model, with the settings of its architecture that differ from the paper's."""
+        try:
+            preset = get_preset(self.task, self.model)
+        except ValueError:
+            names = ", ".join(p.model for p in presets() if p.task == self.task)
+            raise ValueError(f"model must be one of {names}; found {self.model!r}") from None
+        return replace(preset, config=_with(preset.config, self.architecture, "architecture"))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the numbers follow from, but for the data: where those lie does not matter."""
+        return self.model_dump(mode="json", exclude={"data"})
+
+    def identity_hash(self, dataset_hash: str) -> str:
+        """A name for this run's numbers: the same settings and data have the same."""
+        content = json.dumps({**self.identity, "dataset": dataset_hash}, sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def paper_epochs(n_train: int) -> int:
+    """Springs: 400·√(3000/n) epochs, so that smaller sets are seen more often (App. I.3)."""
+    return max(1, round(400 * math.sqrt(3000 / n_train)))
+
+
+def read_runs(path: Path | None, overrides: Sequence[str] = ()) -> tuple[list[RunConfig], bool]:
+    """The runs that a YAML file and overrides describe, and whether there may be several.
+
+    `seeds: [0, 1, 2]` in place of `seed` describes one run for each.
+    """
+    settings = read_settings(path, overrides)
+    if "seeds" not in settings:
+        return [validated(RunConfig, settings, path, overrides)], False
+    seeds = settings.pop("seeds")
+    are_numbers = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
+    if not are_numbers or not seeds or len(set(seeds)) < len(seeds) or "seed" in settings:
+        raise UserError(
+            explain(
+                expected="either `seed: 0`, or `seeds:` with a list of different whole numbers",
+                found=f"seeds: {seeds}" + (" beside a seed" if "seed" in settings else ""),
+                remedy="write for example `seeds: [0, 1, 2]`",
+            )
+        )
+    return [validated(RunConfig, {**settings, "seed": n}, path, overrides) for n in seeds], True
+
+
+def available_cores() -> int:
+    """The cores this process may use: fewer than the machine's inside a cluster job."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _paper_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of fidelity to the paper, for the task and model that are asked for."""
+    seed = given.get("seed", 0)
+    common = {"data_seed": seed, "sampling_seed": seed, "threads": available_cores()}
+    if given["task"] == "constellations":
+        # "Until convergence": the paper gives no number of epochs, these are ours.
+        settings = {
+            "epochs": 300,
+            "patience": 30,
+            "batch_size": 32,
+            "learning_rate": 1e-4,
+            "betas": (0.5, 0.9),
+            "schedule": "constant",
+            "schedule_per": "epoch",
+            "evaluation_batch_size": 100,
+        }
+    elif given["task"] == "springs":
+        n_train = given.get("n_train")
+        count = n_train if type(n_train) is int and n_train > 0 else 100
+        settings = {
+            "epochs": paper_epochs(count),
+            "batch_size": min(100, count),
+            "learning_rate": 1e-3,
+            "betas": (0.9, 0.999),
+            "schedule": "cosine",
+            "schedule_per": "epoch",
+            "evaluations": 100,
+            "evaluation_batch_size": 100,
+        }
+    else:
+        is_lie_conv = str(given.get("model", "")).startswith("LieConv")
+        settings = {
+            "epochs": 500,
+            "batch_size": 75,
+            "learning_rate": 3e-3 if is_lie_conv else 3e-4,
+            "betas": (0.9, 0.999),
+            "schedule": "cosine_warmup",
+            "schedule_per": "step",
+            "evaluation_batch_size": 75,
+        }
+    # One evaluation for each epoch, unless the paper says otherwise.
+    settings.setdefault("evaluations", given.get("epochs", settings["epochs"]))
+    settings["compile"] = _compilation_pays(given, settings)
+    return common | settings
+
+
+# A springs model takes a minute or two to compile, and saves about half of each step's time
+# (benchmarks/train_step.py). Compiled code of other tasks was slower than plain torch.
+_STEPS_THAT_PAY = 1_500
+
+
+def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
+    if given["task"] != "springs":
+        return False
+    merged = defaults | given
+    try:
+        steps = merged["epochs"] * math.ceil(merged["n_train"] / merged["batch_size"])
+        preset = get_preset("springs", merged["model"])
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return False  # the ordinary checks will say what is wrong
+    return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
+
+
+def _can_be_compiled(preset: Preset) -> bool:
+    return preset.task == "springs" and not _is_random(preset)
+
+
+def _is_random(preset: Preset) -> bool:
+    parts = (getattr(preset.config, name, None) for name in ("lift", "neighbourhood"))
+    return any(part is not None and part.is_random for part in parts)
+
+
+def _with(config: Any, changes: dict[str, Any], path: str) -> Any:
+    """A model's settings with some of them changed, also within its parts."""
+    known = {field.name: getattr(config, field.name) for field in fields(config)}
+    new = {}
+    for name, value in changes.items():
+        if name not in known:
+            raise ValueError(f"{path}.{name}: expected one of {', '.join(known)}")
+        old = known[name]
+        if is_dataclass(old) and isinstance(value, dict):
+            new[name] = _with(old, value, f"{path}.{name}")
+        elif type(old) is float and type(value) is int:
+            new[name] = float(value)
+        elif old is not None and type(value) is not type(old):
+            kind = type(old).__name__
+            raise ValueError(f"{path}.{name}: expected a value like {old!r} ({kind}), not {value!r}")
+        else:
+            new[name] = value
+    return replace(config, **new)

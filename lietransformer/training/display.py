@@ -1,0 +1,105 @@
+"""What a person sees of a run: a bar, a line for each evaluation, a table at the end."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from lietransformer.progress import progress
+from lietransformer.training.checkpoint import Progress
+from lietransformer.training.config import RunConfig
+
+log = logging.getLogger(__name__)
+
+
+class Display:
+    """The bar on a terminal, and lines in a log."""
+
+    def __init__(self, config: RunConfig, total_steps: int, step: int) -> None:
+        self._epochs = config.epochs
+        self._bar: tqdm[Any] = progress(
+            total=total_steps, description=f"{config.model} seed {config.seed}", unit=" steps"
+        )
+        self._bar.update(step)
+        # Time left is to be told by the steps of this session.
+        self._bar.initial = step
+        self._redirect = logging_redirect_tqdm(loggers=[logging.getLogger("lietransformer")])
+        self._metric = ""
+
+    def __enter__(self) -> "Display":
+        self._redirect.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._bar.close()
+        self._redirect.__exit__(*error)
+
+    def step(self, state: Progress) -> None:
+        """A step was done."""
+        if not self._bar.disable:
+            mean = state.loss_sum / max(1, state.loss_count)
+            self._bar.set_postfix_str(f"loss {mean:.3g}{self._metric}", refresh=False)
+        self._bar.update()
+
+    def record(self, record: dict[str, Any], selection: str, *, is_best: bool) -> None:
+        """An evaluation was done."""
+        value = record[f"validation/{selection}"]
+        self._metric = f", {selection} {value:.3g}"
+        log.info(
+            "epoch %.5g of %d, step %d: loss %.4g, validation %s %.4g%s",
+            record["epoch"],
+            self._epochs,
+            record["step"],
+            record["train/loss"],
+            selection,
+            value,
+            " (best so far)" if is_best else "",
+        )
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The result as a short table."""
+    name = f"{result['task']} · {result['model']} · n = {result['n_train']:,} · seed {result['seed']}"
+    lines = [name + (f" · {result['target']}" if result["target"] else "")]
+    if result["status"] == "diverged":
+        lines.append(f"DIVERGED: {result['diverged']['what']}")
+    seconds = result["seconds"].get("training", 0.0)
+    speed = f", {result['steps'] / seconds:.3g} steps/s" if seconds else ""
+    lines.append(
+        f"{result['parameters']:,} parameters, {result['steps']:,} steps "
+        f"({result['epochs']:.5g} epochs) in {seconds:,.0f} s{speed}"
+    )
+    which = list(result["test"])
+    lines.append("  ".join([f"{'':<30}", *(f"{name + ' weights':>15}" for name in which)]))
+    for label, values in _rows(result, which):
+        cells = ("–" if value is None else f"{value:.5g}" for value in values)
+        lines.append("  ".join([f"{label:<30}", *(f"{cell:>15}" for cell in cells)]))
+    return "\n".join(lines)
+
+
+def _rows(result: dict[str, Any], which: list[str]) -> Iterator[tuple[str, list[float | None]]]:
+    selection = f"validation/{result['selection']}"
+    validation = [(result[name] or {}).get(selection) for name in which]
+    yield selection.replace("/", " "), validation
+    for test, metrics in result["test"][which[0]].items():
+        for metric in metrics:
+            yield f"{test} {metric}", [result["test"][name][test][metric] for name in which]
+
+
+@contextmanager
+def logging_to_stderr(level: int = logging.INFO) -> Iterator[None]:
+    """Show the package's messages inside the block, each with the time."""
+    logger = logging.getLogger("lietransformer")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", datefmt="%H:%M:%S"))
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

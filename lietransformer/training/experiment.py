@@ -1,0 +1,163 @@
+"""A run's task, model and data, put together from its settings."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lietransformer.data import springs
+from lietransformer.data.batches import to_device
+from lietransformer.data.examples import (
+    ConstellationExamples,
+    Examples,
+    FirstExamples,
+    MoleculeExamples,
+    SpringExamples,
+)
+from lietransformer.data.loader import Loader
+from lietransformer.data.reader import DatasetFile
+from lietransformer.models.presets import count_parameters
+from lietransformer.random import stream
+from lietransformer.tasks import ConstellationsTask, Evaluation, QM9Task, SpringsTask, Task
+from lietransformer.training.config import RunConfig
+
+
+class Experiment:
+    """What is trained, on what, and how it is judged.
+
+    Attributes:
+        config: the run's settings.
+        file: the dataset.
+        task: losses and metrics.
+        model: on the run's device, in its precision.
+        predictor: the model as the task uses it; compiled where the settings say so.
+        tests: the test sets by name.
+    """
+
+    def __init__(self, config: RunConfig, *, verify: bool = True) -> None:
+        self.config = config
+        self.file = DatasetFile(config.data, kind=config.task, verify=verify)
+        self.dtype = torch.float64 if config.precision == "float64" else torch.float32
+        self.device = torch.device(config.device)
+        preset = config.preset()
+        self.task = _task(config, self.file)
+        train, validation, self.tests = _examples(config, self.file, self.dtype)
+        if config.n_train is not None and config.task == "constellations":
+            train = FirstExamples(train, config.n_train)
+        self.n_train = len(train)
+        self.train = Loader(
+            train,
+            min(config.batch_size, self.n_train),
+            order_seed=config.data_seed,
+            augmentation=config.augmentation,
+            augmentation_seed=config.data_seed,
+        )
+        self.validation = _at_most(validation, config.validation_examples)
+        self.tests = {
+            name: _at_most(examples, config.test_examples) for name, examples in self.tests.items()
+        }
+        self.model = preset.build(seed=config.seed).to(self.device, self.dtype)
+        self.parameters = count_parameters(self.model)
+        self._is_random = bool(getattr(self.model, "is_random", False))
+        self.predictor = self.task.predictor(self.model)
+        if config.compile:
+            self.predictor = compiled(self.predictor)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of training batches in an epoch."""
+        return len(self.train)
+
+    def batches(self, epoch: int, first: int = 0) -> Iterator[Any]:
+        """The training batches of an epoch, from number `first` on, on the run's device."""
+        for batch in self.train.epoch(epoch, first=first):
+            yield to_device(batch, self.device)
+
+    def loss(self, batch: Any, step: int) -> Tensor:
+        """The training loss; what is random in the model follows from the step."""
+        with self.arithmetic():
+            return self.task.loss(self.predictor, batch, generator=self._sampling("train", step))
+
+    def validate(self) -> dict[str, float]:
+        """Metrics on the validation set, with the model's present weights."""
+        return self.evaluate("validation", self.validation).metrics
+
+    def test(self, name: str) -> Evaluation:
+        """One of the test sets, with the model's present weights."""
+        return self.evaluate(name, self.tests[name])
+
+    def evaluate(self, name: str, examples: Examples[Any]) -> Evaluation:
+        """Metrics of some examples; the same samples are drawn whenever it is called."""
+        loader = Loader(examples, self.config.evaluation_batch_size)
+        batches = (to_device(batch, self.device) for batch in loader.epoch(0))
+        self.model.eval()
+        try:
+            with self.arithmetic():
+                return self.task.evaluate(
+                    self.predictor, batches, generator=self._sampling(name, 0)
+                )
+        finally:
+            self.model.train()
+
+    def arithmetic(self) -> AbstractContextManager[Any]:
+        """Products in bfloat16 inside the block, where the settings ask for it."""
+        if self.config.precision == "bf16":
+            return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return nullcontext()
+
+    def _sampling(self, purpose: str, step: int) -> torch.Generator | None:
+        """The source of lift samples and neighbours, where the model has any."""
+        if not self._is_random:
+            return None
+        return stream(self.config.sampling_seed, purpose, step)
+
+
+def compiled(predictor: nn.Module) -> nn.Module:
+    """One graph for every shape it meets: none of it is left to Python, none is generalised.
+
+    Compiled code is kept on disk by torch, so that only the first process pays for it.
+    """
+    return torch.compile(predictor, fullgraph=True, dynamic=False)  # type: ignore[return-value]
+
+
+def _task(config: RunConfig, file: DatasetFile) -> Task[Any]:
+    if config.task == "constellations":
+        return ConstellationsTask(int(file.config["repetitions"]))
+    if config.task == "springs":
+        predicts = config.preset().predicts
+        return SpringsTask(predicts, springs.config_of(file).step)  # type: ignore[arg-type]
+    assert config.target is not None  # checked on construction
+    return QM9Task(config.target, file)
+
+
+def _examples(
+    config: RunConfig, file: DatasetFile, dtype: torch.dtype
+) -> tuple[Examples[Any], Examples[Any], dict[str, Examples[Any]]]:
+    """Training, validation and test sets."""
+    if config.task == "constellations":
+
+        def constellation(split: Any) -> Examples[Any]:
+            return ConstellationExamples(file, split, dtype)
+
+        tests = {name: constellation(name) for name in ("test", "test_T2", "test_SE2")}
+        return constellation("train"), constellation("validation"), tests
+    if config.task == "springs":
+        assert config.n_train is not None  # checked on construction
+
+        def spring(split: Any, span: Any = "chunk") -> Examples[Any]:
+            return SpringExamples(file, split, n_train=config.n_train, span=span, dtype=dtype)  # type: ignore[arg-type]
+
+        tests = {"test": spring("test"), "test_long": spring("test", "long_chunk")}
+        return spring("train"), spring("validation"), tests
+
+    def molecules(split: Any) -> Examples[Any]:
+        n_train = config.n_train if split == "train" else None
+        return MoleculeExamples(file, split, n_train=n_train, dtype=dtype)
+
+    return molecules("train"), molecules("validation"), {"test": molecules("test")}
+
+
+def _at_most(examples: Examples[Any], count: int | None) -> Examples[Any]:
+    return examples if count is None or count >= len(examples) else FirstExamples(examples, count)

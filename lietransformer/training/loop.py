@@ -1,0 +1,347 @@
+"""The engine: one run from its first step to its result, interrupted or not."""
+
+import copy
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lietransformer.data.writer import create_dataset
+from lietransformer.errors import UserError
+from lietransformer.files import exclusive
+from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
+from lietransformer.training.config import RunConfig
+from lietransformer.training.display import Display
+from lietransformer.training.experiment import Experiment
+from lietransformer.training.interruption import Interrupted, Interruption
+from lietransformer.training.machine import (
+    describe_machine,
+    git_commit,
+    monitoring,
+    peak_memory_gb,
+)
+from lietransformer.training.run_folder import SCHEMA_VERSION, RunFolder, write_json
+from lietransformer.training.schedule import evaluation_steps, learning_rate_factor
+
+log = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_CHECKPOINTS = 60.0
+# Reading a loss waits for the GPU. There it is done once in so many steps.
+_STEPS_BETWEEN_READS = {"cpu": 1, "cuda": 50}
+
+Weights = dict[str, Tensor]
+
+
+class _Diverged(Exception):
+    """A number that should be finite is not."""
+
+
+class Run:
+    """One run: a function from settings and data to a result, with a folder to keep it in."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: RunFolder,
+        *,
+        interruption: Interruption | None = None,
+        seconds_between_checkpoints: float = _SECONDS_BETWEEN_CHECKPOINTS,
+        on_record: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare a run; nothing is read or written yet.
+
+        Args:
+            config: its settings.
+            folder: where it is kept.
+            interruption: how it learns that it has to stop.
+            seconds_between_checkpoints: how much work may be lost at most.
+            on_record: called when a point was added to the curves.
+        """
+        self.config = config
+        self.folder = folder
+        self._interruption = interruption or Interruption()
+        self._seconds_between_checkpoints = seconds_between_checkpoints
+        self._on_record = on_record
+
+    def execute(self) -> dict[str, Any]:
+        """Train, test, and write the result; or go on where an earlier call was stopped.
+
+        A run that is done already is left as it is.
+        """
+        config, folder = self.config, self.folder
+        torch.set_num_threads(config.threads)
+        if config.device == "cuda":
+            precision = "high" if config.precision == "tf32" else "highest"
+            torch.set_float32_matmul_precision(precision)
+        with exclusive(folder.state_folder / "lock", f"runs in {folder.path}"):
+            self.experiment = Experiment(config)
+            identity_hash = config.identity_hash(self.experiment.file.content_hash)
+            folder.claim(config, identity_hash)
+            self._checkpoints = CheckpointFile(folder.state_folder, identity_hash)
+            if not folder.is_done:
+                with monitoring(folder.system_file, self.experiment.device):
+                    self._restore()
+                    self._train()
+                    self._finish(identity_hash)
+            self._checkpoints.remove()
+        _remove_if_empty(folder)
+        return folder.result()
+
+    # ---- the state of a run
+
+    def _restore(self) -> None:
+        """Begin, or go on from the checkpoint."""
+        config, model = self.config, self.experiment.model
+        self.optimiser = torch.optim.Adam(
+            model.parameters(), lr=config.learning_rate, betas=config.betas, fused=True
+        )
+        checkpoint = self._checkpoints.read()
+        if checkpoint is None:
+            self.progress = Progress()
+            self.best = self.good = _copy_of(model)
+        else:
+            self.progress = checkpoint.progress
+            self.best, self.good = checkpoint.best, checkpoint.good
+            model.load_state_dict(checkpoint.model)
+            self.optimiser.load_state_dict(checkpoint.optimiser)
+            log.info("going on after step %d of %d", self.progress.step, self.total_steps)
+        self.progress.sessions += 1
+        # What was added to the curves after the checkpoint is about to be computed again.
+        self.folder.write_records(self.progress.records)
+
+    def _save(self) -> None:
+        self._saved = time.monotonic()
+        checkpoint = Checkpoint(
+            self.progress,
+            self.experiment.model.state_dict(),
+            self.optimiser.state_dict(),
+            self.best,
+            self.good,
+        )
+        self._checkpoints.write(checkpoint)
+
+    def _save_if_possible(self) -> None:
+        """A checkpoint that cannot be written costs time if the run is stopped, no more."""
+        try:
+            self._save()
+        except UserError as error:
+            log.warning("no checkpoint was written: %s", error)
+
+    @property
+    def total_steps(self) -> int:
+        return self.config.epochs * self.experiment.steps_per_epoch
+
+    # ---- training
+
+    def _train(self) -> None:
+        """All steps that are left, with their evaluations."""
+        self._saved = time.monotonic()
+        self._due = set(evaluation_steps(self.total_steps, self.config.evaluations))
+        self._unread: list[Tensor] = []
+        progress = self.progress
+        with Display(self.config, self.total_steps, progress.step) as self._display:
+            try:
+                self._evaluate_if_due()
+                while not self._is_over():
+                    self._train_epoch()
+            except _Diverged as error:
+                epoch = progress.step / self.experiment.steps_per_epoch
+                what = f"{error} at step {progress.step} (epoch {epoch:.1f})"
+                progress.diverged = {"step": progress.step, "epoch": epoch, "what": what}
+                self.experiment.model.load_state_dict(self.good)
+                log.error("diverged: %s; the last good weights are kept", what)
+            except Interrupted:
+                self._read_losses()
+                self._save_if_possible()
+                raise
+        self._save_if_possible()
+
+    def _is_over(self) -> bool:
+        progress = self.progress
+        ended = progress.step >= self.total_steps or progress.stopped_early
+        return ended or bool(progress.diverged)
+
+    def _train_epoch(self) -> None:
+        progress, experiment = self.progress, self.experiment
+        epoch, first = divmod(progress.step, experiment.steps_per_epoch)
+        for batch in experiment.batches(epoch, first):
+            self._interruption.check()
+            with self._timed("training"):
+                self._set_learning_rate(epoch)
+                self.optimiser.zero_grad(set_to_none=True)
+                loss = experiment.loss(batch, progress.step)
+                loss.backward()
+                self._unread.append(loss.detach())
+                if len(self._unread) >= _STEPS_BETWEEN_READS[self.config.device]:
+                    self._read_losses()
+                self.optimiser.step()
+                progress.step += 1
+            self._display.step(progress)
+            self._evaluate_if_due()
+            if self._is_over():
+                return
+            if time.monotonic() - self._saved > self._seconds_between_checkpoints:
+                self._read_losses()
+                self._save_if_possible()
+
+    def _set_learning_rate(self, epoch: int) -> None:
+        config = self.config
+        done = epoch / config.epochs
+        if config.schedule_per == "step":
+            done = self.progress.step / self.total_steps
+        factor = learning_rate_factor(config.schedule, done, config.warmup)
+        self.optimiser.param_groups[0]["lr"] = factor * config.learning_rate
+
+    def _read_losses(self) -> None:
+        """Add the losses since the last time to their sum; notice if one is not finite."""
+        losses = [loss.item() for loss in self._unread]
+        self._unread = []
+        for loss in losses:
+            if not math.isfinite(loss):
+                raise _Diverged(f"training loss {loss}")
+            self.progress.loss_sum += loss
+            self.progress.loss_count += 1
+
+    # ---- evaluation
+
+    def _evaluate_if_due(self) -> None:
+        """Evaluate after this step, unless that has been done already."""
+        progress = self.progress
+        last = progress.records[-1]["step"] if progress.records else 0
+        if progress.step in self._due and progress.step != last and not progress.diverged:
+            self._read_losses()
+            with self._timed("evaluation"):
+                metrics = self.experiment.validate()
+            self._record(metrics)
+
+    def _record(self, metrics: dict[str, float]) -> None:
+        progress, task = self.progress, self.experiment.task
+        value = metrics[task.selection]
+        if not math.isfinite(value):
+            raise _Diverged(f"validation {task.selection} {value}")
+        weights = _copy_of(self.experiment.model)
+        is_first = progress.best_step < 0
+        is_better = value > progress.best_value if task.larger_is_better else value < progress.best_value
+        self.good = weights
+        if is_first or is_better:
+            self.best, progress.best_step, progress.best_value = weights, progress.step, value
+        epoch = progress.step / self.experiment.steps_per_epoch
+        record = {
+            "step": progress.step,
+            "epoch": epoch,
+            "time": time.time(),
+            "learning_rate": self.optimiser.param_groups[0]["lr"],
+            "train/loss": progress.loss_sum / max(1, progress.loss_count),
+            **{f"validation/{name}": number for name, number in metrics.items()},
+        }
+        progress.loss_sum, progress.loss_count = 0.0, 0
+        progress.records.append(record)
+        self.folder.add_record(record)
+        self._display.record(record, task.selection, is_best=progress.best_step == progress.step)
+        patience = self.config.patience
+        since_best = (progress.step - progress.best_step) / self.experiment.steps_per_epoch
+        progress.stopped_early = patience is not None and since_best >= patience
+        self._on_record()
+
+    # ---- the end
+
+    def _finish(self, identity_hash: str) -> None:
+        """Test the best and the final weights and write everything down."""
+        final = _copy_of(self.experiment.model)
+        weights = {"best": self.best, "final": final}
+        self.folder.write_weights(weights)
+        with self._timed("test"):
+            chosen = {name: weights[name] for name in self.config.test_weights}
+            tests = test_weights(self.experiment, chosen, self.folder, self._interruption)
+        write_json(self.folder.result_file, self._result(identity_hash, tests))
+        self._on_record()
+
+    def _result(self, identity_hash: str, tests: dict[str, Any]) -> dict[str, Any]:
+        config, progress, experiment = self.config, self.progress, self.experiment
+        preset = config.preset()
+        by_step = {record["step"]: record for record in progress.records}
+        status = "diverged" if progress.diverged else "finished"
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "status": status,
+            "diverged": progress.diverged or None,
+            "hash": identity_hash,
+            "task": config.task,
+            "model": config.model,
+            "group": preset.group,
+            "size": preset.size,
+            "parameters": experiment.parameters,
+            "n_train": experiment.n_train,
+            "target": config.target,
+            "augmentation": config.augmentation,
+            "seed": config.seed,
+            "steps": progress.step,
+            "epochs": progress.step / experiment.steps_per_epoch,
+            "stopped_early": progress.stopped_early,
+            "selection": experiment.task.selection,
+            "best": by_step.get(progress.best_step),
+            "final": progress.records[-1] if progress.records else None,
+            "test": tests,
+            "seconds": progress.seconds,
+            "sessions": progress.sessions,
+            "peak_memory_gb": peak_memory_gb(),
+            "dataset_hash": experiment.file.content_hash,
+            "git_commit": git_commit(),
+            "machine": describe_machine(experiment.device),
+        }
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - started
+            self.progress.seconds[what] = self.progress.seconds.get(what, 0.0) + passed
+
+
+def test_weights(
+    experiment: Experiment,
+    weights: dict[str, Weights],
+    folder: RunFolder,
+    interruption: Interruption | None = None,
+) -> dict[str, Any]:
+    """Metrics of each set of weights on each test set; numbers for each example go to a file."""
+    metrics: dict[str, Any] = {}
+    arrays = {}
+    for which, state in weights.items():
+        experiment.model.load_state_dict(state)
+        metrics[which] = {}
+        for name in experiment.tests:
+            if interruption is not None:
+                interruption.check()
+            log.info("testing the %s weights on %s", which, name)
+            evaluation = experiment.test(name)
+            metrics[which][name] = evaluation.metrics
+            arrays |= {f"{which}/{name}/{key}": array for key, array in evaluation.arrays.items()}
+    if arrays:
+        config = experiment.config
+        with create_dataset(
+            folder.evaluation_file, kind="evaluation", config=config.identity, seed=config.seed
+        ) as file:
+            for name, array in arrays.items():
+                file.write(name, array)
+    return metrics
+
+
+def _copy_of(model: torch.nn.Module) -> Weights:
+    return copy.deepcopy(model.state_dict())
+
+
+def _remove_if_empty(folder: RunFolder) -> None:
+    """The folders for resuming, when nothing is left to resume."""
+    for path in (folder.state_folder, folder.state_folder.parent):
+        try:
+            path.rmdir()
+        except OSError:
+            return

@@ -1,0 +1,250 @@
+"""A run on disk: a folder whose files are all that tables and figures are made from.
+
+config.json       the settings, complete, and the hash that names the run's numbers
+metrics.jsonl     the curves, a line for each evaluation; only ever added to
+system.jsonl      what the machine was doing meanwhile
+model.pt          best and final weights, and nothing else
+evaluation.h5     numbers for each test example, where the task has any
+result.json       the final numbers; written last, so that it exists when the run is done
+"""
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lietransformer.errors import UserError, explain
+from lietransformer.files import PatientFile, cannot_write, complete_or_absent
+from lietransformer.settings import validated
+from lietransformer.training.config import RunConfig
+
+SCHEMA_VERSION = 1
+_FILES = ("config.json", "metrics.jsonl", "system.jsonl", "model.pt", "evaluation.h5")
+
+
+class RunFolder:
+    """Reads and writes the files of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.json"
+        self.metrics_file = path / "metrics.jsonl"
+        self.system_file = path / "system.jsonl"
+        self.model_file = path / "model.pt"
+        self.evaluation_file = path / "evaluation.h5"
+        self.result_file = path / "result.json"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run has ended: finished, or diverged."""
+        return self.result_file.exists()
+
+    @property
+    def state_folder(self) -> Path:
+        """Where what is needed to resume lies: beside the run folder, not in it.
+
+        A workflow system removes the outputs of a job before it tries again.
+        """
+        return self.path.parent / ".resume" / self.path.name
+
+    def claim(self, config: RunConfig, identity_hash: str) -> None:
+        """Make it the folder of this run; refuse one that belongs to another."""
+        if self.config_file.exists():
+            stored = self.read_config_json()
+            if stored["hash"] != identity_hash:
+                theirs, ours = stored["config"], config.model_dump(mode="json")
+                raise UserError(
+                    explain(
+                        expected=f"{self.path} to be new, or to hold a run of these settings",
+                        found=f"a run of others ({_differences(theirs, ours)})",
+                        remedy="choose another folder, or start over with --force",
+                    )
+                )
+            return
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(
+                explain(
+                    expected=f"a folder for the run at {self.path}",
+                    found="a file",
+                    remedy="choose another name",
+                )
+            )
+        stored = {
+            "schema_version": SCHEMA_VERSION,
+            "hash": identity_hash,
+            "config": config.model_dump(mode="json"),
+        }
+        write_json(self.config_file, stored)
+
+    def clear(self) -> None:
+        """Remove the run, its result first: a run without one is not done."""
+        for name in ("result.json", *_FILES):
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.state_folder, ignore_errors=True)
+
+    def read_config_json(self) -> dict[str, Any]:
+        """The settings and the hash as they are stored."""
+        return _read_json(self.config_file, keys=("hash", "config"))
+
+    def config(self) -> RunConfig:
+        """The run's settings."""
+        return validated(RunConfig, self.read_config_json()["config"], self.config_file)
+
+    def result(self) -> dict[str, Any]:
+        """The final numbers."""
+        return _read_json(self.result_file, keys=("status",))
+
+    def write_records(self, records: Iterable[dict[str, Any]]) -> None:
+        """Start the curves anew with these records: those that a checkpoint knows."""
+        with complete_or_absent(self.metrics_file) as part:
+            part.write_text("".join(map(_line, records)), encoding="utf-8")
+
+    def add_record(self, record: dict[str, Any]) -> None:
+        """Add a point to the curves."""
+        append_line(self.metrics_file, record)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The curves so far; a line that is not complete yet is left out."""
+        return list(read_lines(self.metrics_file))
+
+    def write_weights(self, weights: dict[str, dict[str, Tensor]]) -> None:
+        """Best and final weights."""
+        save(self.model_file, weights)
+
+    def weights(self, which: str) -> dict[str, Tensor]:
+        """The weights of that name."""
+        if not self.model_file.exists():
+            raise UserError(
+                explain(
+                    expected=f"the weights of a run in {self.model_file}",
+                    found="no such file",
+                    remedy="train it first with `lietransformer train`",
+                )
+            )
+        stored = load(self.model_file)
+        if which not in stored:
+            raise UserError(
+                explain(
+                    expected=f"weights among {', '.join(stored)} in {self.model_file}",
+                    found=which,
+                    remedy="choose one of them",
+                )
+            )
+        return dict(stored[which])
+
+
+def save(path: Path, content: Any) -> None:
+    """torch.save into a file that is complete or absent."""
+    with complete_or_absent(path) as part, open(part, "r+b", buffering=0) as raw:
+        file = PatientFile(raw)
+        torch.save(content, file)
+        try:
+            file.raise_failure()
+        except OSError as error:
+            raise cannot_write(path, error) from error
+
+
+def load(path: Path) -> Any:
+    """What `save` wrote: tensors, numbers and texts, never code."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch reports damage in many ways
+        raise UserError(
+            explain(
+                expected=f"{path} as it was written",
+                found=f"a file that cannot be read ({type(error).__name__})",
+                remedy="copy it again, or remove it and run again",
+            )
+        ) from error
+
+
+def write_json(path: Path, content: Any) -> None:
+    """JSON in a file that is complete or absent; numbers that are not finite become null."""
+    text = json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
+    with complete_or_absent(path) as part:
+        try:
+            part.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(path, error) from error
+
+
+def append_line(path: Path, record: dict[str, Any]) -> None:
+    """Add a line of JSON to a file, in one write."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            line = _line(record).encode()
+            if os.write(descriptor, line) != len(line):
+                raise OSError(28, "No space left on device")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The complete lines of a file that may be growing."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n"):
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError as error:
+                raise UserError(
+                    explain(
+                        expected=f"lines of JSON in {path}",
+                        found=line.strip()[:60],
+                        remedy="remove that line",
+                    )
+                ) from error
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(_finite(record), allow_nan=False) + "\n"
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content
+
+
+def _read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            explain(
+                expected=f"a run of this package with {path}",
+                found=getattr(error, "strerror", None) or "a file that is not JSON",
+                remedy="give the folder of a run",
+            )
+        ) from error
+    if not isinstance(content, dict) or any(key not in content for key in keys):
+        raise UserError(
+            explain(
+                expected=f"{path} with {' and '.join(keys)}",
+                found="something else",
+                remedy="give the folder of a run",
+            )
+        )
+    return content
+
+
+def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
+    names = [name for name in ours if name != "data" and theirs.get(name) != ours[name]]
+    shown = [f"{name}: {theirs.get(name)!r} there, {ours[name]!r} here" for name in names]
+    return "; ".join(shown) or "another dataset"
