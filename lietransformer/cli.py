@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from lietransformer import __version__
 from lietransformer.data import command as data_command
 from lietransformer.errors import UserError
+from lietransformer.tracking import command as tracking_command
 from lietransformer.training import command as training_command
 
 
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 
     data_command.add_parser(commands)
     training_command.add_parsers(commands)
+    tracking_command.add_parser(commands)
 
     quickstart = commands.add_parser(
         "quickstart", help="build a LieTransformer-SE(2), measure its invariance, train it"

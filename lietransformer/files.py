@@ -67,16 +67,17 @@ def complete_or_absent(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def exclusive(lock: Path, what: str) -> Iterator[None]:
+def exclusive(lock: Path, what: str, *, wait: bool = False) -> Iterator[None]:
     """Let only one process at a time into the block, by a lock that dies with the process.
 
     Args:
         lock: a file to lock; it is removed at the end.
         what: what the process does that no other may do at the same time, for the message.
+        wait: wait for the other process to end; otherwise its presence is an error.
     """
     with _readable_system_errors(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _lock(lock, what)
+        descriptor = _lock(lock, what, wait=wait)
     try:
         yield
     finally:
@@ -85,13 +86,13 @@ def exclusive(lock: Path, what: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _lock(part: Path, what: str | None = None) -> int:
+def _lock(part: Path, what: str | None = None, *, wait: bool = False) -> int:
     """An empty file that only this process writes to."""
     what = what or f"writes {part.name}"
     while True:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             raise UserError(

@@ -43,7 +43,7 @@ class Examples(ABC, Generic[B]):
                     remedy="give the other file",
                 )
             )
-        self._rebuild = partial(type(self), file, **arguments)
+        self._rebuild: Any = partial(type(self), file, **arguments)
 
     def __reduce__(self) -> Any:
         # By name, because a pickled mapping would carry the whole array with it.

@@ -4,6 +4,7 @@ Data order, augmentation and sampling are functions of a seed and of the step, s
 state of a random generator to keep: only how far the run has come.
 """
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Progress:
         records: the curves so far.
         best_step: when the best weights were reached; −1 for not yet.
         best_value: their value of the metric that selects.
+        started: when the run began.
         seconds: of training and of evaluation so far, in all sessions.
         sessions: how often the run was started or resumed.
         diverged: when and where numbers stopped being finite; empty if they are.
@@ -37,6 +39,7 @@ class Progress:
     records: list[dict[str, Any]] = field(default_factory=list)
     best_step: int = -1
     best_value: float = float("nan")
+    started: float = field(default_factory=time.time)
     seconds: dict[str, float] = field(default_factory=dict)
     sessions: int = 0
     diverged: dict[str, Any] = field(default_factory=dict)

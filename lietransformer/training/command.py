@@ -5,6 +5,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from lietransformer.tracking import command as tracking
+
 
 def add_parsers(commands: Any) -> None:
     """Declare the subcommands."""
@@ -30,6 +32,7 @@ def add_parsers(commands: Any) -> None:
         "--precision", choices=("float32", "float64", "tf32", "bf16"), help="of the arithmetic"
     )
     train.add_argument("--threads", type=int, help="CPU threads (default: all cores)")
+    tracking.add_option(train)
     train.add_argument("--force", action="store_true", help="start over, and lose what is there")
     train.add_argument(
         "--settings", action=_ShowSettings, nargs=0, help="list the settings, and stop"
@@ -41,6 +44,9 @@ def add_parsers(commands: Any) -> None:
     )
     evaluate.add_argument("run", type=Path, help="folder of a run")
     evaluate.add_argument("--data", type=Path, help="another dataset than the run's")
+    evaluate.add_argument(
+        "--out", type=Path, help="folder for evaluation.json and evaluation.h5 (default: the run's)"
+    )
     evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
     evaluate.set_defaults(run=_evaluate)
 
@@ -67,6 +73,7 @@ def _train(options: argparse.Namespace) -> int:
     from lietransformer.training.run_folder import RunFolder
 
     configs, are_several = read_runs(options.config, [*options.set, *_flags(options)])
+    tracking.require_usable(options.tracking)
     interruption = Interruption()
     with logging_to_stderr(), interruption.listening():
         for config in configs:
@@ -75,7 +82,8 @@ def _train(options: argparse.Namespace) -> int:
                 folder.clear()
             run = Run(config, folder, interruption=interruption)
             try:
-                result = run.execute()
+                with tracking.tracked(options.tracking, folder):
+                    result = run.execute()
             except Interrupted as stopped:
                 print(f"{folder.path}: stopped by {stopped}; the same command goes on from here")
                 return RESUME_EXIT_CODE
@@ -105,4 +113,13 @@ def _device(wanted: str) -> str:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    raise NotImplementedError
+    import json
+
+    from lietransformer.training.display import logging_to_stderr, table
+    from lietransformer.training.evaluation import evaluate_run
+    from lietransformer.training.run_folder import RunFolder
+
+    with logging_to_stderr():
+        evaluation = evaluate_run(RunFolder(options.run), data=options.data, out=options.out)
+    print(json.dumps(evaluation, indent=2) if options.json else table(evaluation["test"]))
+    return 0

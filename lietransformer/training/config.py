@@ -266,8 +266,7 @@ def _with(config: Any, changes: dict[str, Any], path: str) -> Any:
         elif type(old) is float and type(value) is int:
             new[name] = float(value)
         elif old is not None and type(value) is not type(old):
-            kind = type(old).__name__
-            raise ValueError(f"{path}.{name}: expected a value like {old!r} ({kind}), not {value!r}")
+            raise ValueError(f"{path}.{name}: expected a value like {old!r}, not {value!r}")
         else:
             new[name] = value
     return replace(config, **new)

@@ -62,8 +62,8 @@ class Display:
 
 def summary(result: dict[str, Any]) -> str:
     """The result as a short table."""
-    name = f"{result['task']} · {result['model']} · n = {result['n_train']:,} · seed {result['seed']}"
-    lines = [name + (f" · {result['target']}" if result["target"] else "")]
+    what = (result["task"], result["target"], result["model"], f"n = {result['n_train']:,}")
+    lines = [" · ".join(str(part) for part in (*what, f"seed {result['seed']}") if part)]
     if result["status"] == "diverged":
         lines.append(f"DIVERGED: {result['diverged']['what']}")
     seconds = result["seconds"].get("training", 0.0)
@@ -72,21 +72,25 @@ def summary(result: dict[str, Any]) -> str:
         f"{result['parameters']:,} parameters, {result['steps']:,} steps "
         f"({result['epochs']:.5g} epochs) in {seconds:,.0f} s{speed}"
     )
-    which = list(result["test"])
-    lines.append("  ".join([f"{'':<30}", *(f"{name + ' weights':>15}" for name in which)]))
-    for label, values in _rows(result, which):
-        cells = ("–" if value is None else f"{value:.5g}" for value in values)
-        lines.append("  ".join([f"{label:<30}", *(f"{cell:>15}" for cell in cells)]))
-    return "\n".join(lines)
-
-
-def _rows(result: dict[str, Any], which: list[str]) -> Iterator[tuple[str, list[float | None]]]:
     selection = f"validation/{result['selection']}"
-    validation = [(result[name] or {}).get(selection) for name in which]
-    yield selection.replace("/", " "), validation
-    for test, metrics in result["test"][which[0]].items():
+    validation = {
+        which: {"validation": {result["selection"]: (result[which] or {}).get(selection)}}
+        for which in result["test"]
+    }
+    tests = {which: validation[which] | tests for which, tests in result["test"].items()}
+    return "\n".join([*lines, table(tests)])
+
+
+def table(tests: dict[str, Any]) -> str:
+    """Metrics of test sets in rows, sets of weights in columns."""
+    columns = list(tests)
+    lines = ["  ".join([f"{'':<30}", *(f"{which + ' weights':>15}" for which in columns)])]
+    for test, metrics in tests[columns[0]].items():
         for metric in metrics:
-            yield f"{test} {metric}", [result["test"][name][test][metric] for name in which]
+            values = (tests[which][test][metric] for which in columns)
+            cells = ("–" if value is None else f"{value:.5g}" for value in values)
+            lines.append("  ".join([f"{test + ' ' + metric:<30}", *(f"{c:>15}" for c in cells)]))
+    return "\n".join(lines)
 
 
 @contextmanager

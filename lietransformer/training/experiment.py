@@ -1,6 +1,6 @@
 """A run's task, model and data, put together from its settings."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -34,11 +34,13 @@ class Experiment:
         model: on the run's device, in its precision.
         predictor: the model as the task uses it; compiled where the settings say so.
         tests: the test sets by name.
+        between_batches: called before each batch of an evaluation, which can be long.
     """
 
-    def __init__(self, config: RunConfig, *, verify: bool = True) -> None:
+    def __init__(self, config: RunConfig) -> None:
         self.config = config
-        self.file = DatasetFile(config.data, kind=config.task, verify=verify)
+        self.between_batches: Callable[[], None] = lambda: None
+        self.file = DatasetFile(config.data, kind=config.task)
         self.dtype = torch.float64 if config.precision == "float64" else torch.float32
         self.device = torch.device(config.device)
         preset = config.preset()
@@ -91,15 +93,19 @@ class Experiment:
     def evaluate(self, name: str, examples: Examples[Any]) -> Evaluation:
         """Metrics of some examples; the same samples are drawn whenever it is called."""
         loader = Loader(examples, self.config.evaluation_batch_size)
-        batches = (to_device(batch, self.device) for batch in loader.epoch(0))
         self.model.eval()
         try:
             with self.arithmetic():
                 return self.task.evaluate(
-                    self.predictor, batches, generator=self._sampling(name, 0)
+                    self.predictor, self._one_by_one(loader), generator=self._sampling(name, 0)
                 )
         finally:
             self.model.train()
+
+    def _one_by_one(self, loader: Loader[Any]) -> Iterator[Any]:
+        for batch in loader.epoch(0):
+            self.between_batches()
+            yield to_device(batch, self.device)
 
     def arithmetic(self) -> AbstractContextManager[Any]:
         """Products in bfloat16 inside the block, where the settings ask for it."""

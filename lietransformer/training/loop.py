@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lietransformer.data.writer import create_dataset
 from lietransformer.errors import UserError
 from lietransformer.files import exclusive
 from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
 from lietransformer.training.config import RunConfig
 from lietransformer.training.display import Display
+from lietransformer.training.evaluation import run_tests
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.interruption import Interrupted, Interruption
 from lietransformer.training.machine import (
@@ -80,6 +80,7 @@ class Run:
             torch.set_float32_matmul_precision(precision)
         with exclusive(folder.state_folder / "lock", f"runs in {folder.path}"):
             self.experiment = Experiment(config)
+            self.experiment.between_batches = self._interruption.check
             identity_hash = config.identity_hash(self.experiment.file.content_hash)
             folder.claim(config, identity_hash)
             self._checkpoints = CheckpointFile(folder.state_folder, identity_hash)
@@ -226,9 +227,9 @@ class Run:
             raise _Diverged(f"validation {task.selection} {value}")
         weights = _copy_of(self.experiment.model)
         is_first = progress.best_step < 0
-        is_better = value > progress.best_value if task.larger_is_better else value < progress.best_value
+        gain = (value - progress.best_value) * (1 if task.larger_is_better else -1)
         self.good = weights
-        if is_first or is_better:
+        if is_first or gain > 0:
             self.best, progress.best_step, progress.best_value = weights, progress.step, value
         epoch = progress.step / self.experiment.steps_per_epoch
         record = {
@@ -256,8 +257,9 @@ class Run:
         weights = {"best": self.best, "final": final}
         self.folder.write_weights(weights)
         with self._timed("test"):
-            chosen = {name: weights[name] for name in self.config.test_weights}
-            tests = test_weights(self.experiment, chosen, self.folder, self._interruption)
+            chosen = {str(name): weights[name] for name in self.config.test_weights}
+            path = self.folder.evaluation_file
+            tests = run_tests(self.experiment, chosen, path)
         write_json(self.folder.result_file, self._result(identity_hash, tests))
         self._on_record()
 
@@ -287,6 +289,8 @@ class Run:
             "best": by_step.get(progress.best_step),
             "final": progress.records[-1] if progress.records else None,
             "test": tests,
+            "started": progress.started,
+            "ended": time.time(),
             "seconds": progress.seconds,
             "sessions": progress.sessions,
             "peak_memory_gb": peak_memory_gb(),
@@ -303,35 +307,6 @@ class Run:
         finally:
             passed = time.perf_counter() - started
             self.progress.seconds[what] = self.progress.seconds.get(what, 0.0) + passed
-
-
-def test_weights(
-    experiment: Experiment,
-    weights: dict[str, Weights],
-    folder: RunFolder,
-    interruption: Interruption | None = None,
-) -> dict[str, Any]:
-    """Metrics of each set of weights on each test set; numbers for each example go to a file."""
-    metrics: dict[str, Any] = {}
-    arrays = {}
-    for which, state in weights.items():
-        experiment.model.load_state_dict(state)
-        metrics[which] = {}
-        for name in experiment.tests:
-            if interruption is not None:
-                interruption.check()
-            log.info("testing the %s weights on %s", which, name)
-            evaluation = experiment.test(name)
-            metrics[which][name] = evaluation.metrics
-            arrays |= {f"{which}/{name}/{key}": array for key, array in evaluation.arrays.items()}
-    if arrays:
-        config = experiment.config
-        with create_dataset(
-            folder.evaluation_file, kind="evaluation", config=config.identity, seed=config.seed
-        ) as file:
-            for name, array in arrays.items():
-                file.write(name, array)
-    return metrics
 
 
 def _copy_of(model: torch.nn.Module) -> Weights:

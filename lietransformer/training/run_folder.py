@@ -14,7 +14,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import torch
 from torch import Tensor
@@ -143,7 +143,7 @@ def save(path: Path, content: Any) -> None:
     """torch.save into a file that is complete or absent."""
     with complete_or_absent(path) as part, open(part, "r+b", buffering=0) as raw:
         file = PatientFile(raw)
-        torch.save(content, file)
+        torch.save(content, cast(IO[bytes], file))
         try:
             file.raise_failure()
         except OSError as error:

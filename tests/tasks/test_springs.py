@@ -25,7 +25,7 @@ def test_means_by_hand() -> None:
     """Two trajectories of two steps."""
     squared = torch.tensor([[1.0, 8.0], [3.0, 24.0]], dtype=torch.float64)
     drift = torch.tensor([[0.1, -0.2], [0.3, 0.4]], dtype=torch.float64)
-    errors = RolloutErrors(squared, drift, drift.abs())
+    errors = RolloutErrors(squared, drift, drift.abs(), torch.zeros(2, 2, 6, 2))
     assert errors.per_step().tolist() == [2, 16]
     assert errors.per_trajectory().tolist() == pytest.approx([math.sqrt(8), math.sqrt(72)])
     metrics = errors.metrics()

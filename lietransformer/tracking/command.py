@@ -1,0 +1,114 @@
+"""The command `lietransformer sync`, and the tracking of `lietransformer train`."""
+
+import argparse
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lietransformer.errors import UserError, explain
+
+log = logging.getLogger(__name__)
+
+NO_TRACKING = "none"
+
+
+def add_parser(commands: Any) -> None:
+    """Declare the subcommand."""
+    sync = commands.add_parser(
+        "sync",
+        help="bring finished runs into MLflow",
+        description="Bring all finished runs below some folders into an MLflow store. Runs "
+        "that are there already are left alone.",
+    )
+    sync.add_argument("folders", type=Path, nargs="+", help="run folders, or folders of them")
+    add_option(sync)
+    sync.set_defaults(run=_sync)
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Declare --tracking; `none` means that a run is not tracked."""
+    parser.add_argument(
+        "--tracking",
+        metavar="URI",
+        help="MLflow store: sqlite:///FILE, http://HOST:PORT, or none (default: "
+        "$MLFLOW_TRACKING_URI, or else sqlite:///results/mlflow.db)",
+    )
+
+
+def require_usable(given: str | None) -> None:
+    """Refuse a store that cannot be one, before anything is computed."""
+    from lietransformer.tracking import store
+
+    if given != NO_TRACKING:
+        store.require_usable(store.tracking_uri(given))
+
+
+def _sync(options: argparse.Namespace) -> int:
+    from lietransformer.tracking.ingest import run_folders
+    from lietransformer.tracking.store import tracking_uri
+
+    uri = tracking_uri(options.tracking)
+    for folder in options.folders:
+        if not folder.is_dir():
+            raise UserError(
+                explain(
+                    expected=f"a folder of runs at {folder}",
+                    found="none",
+                    remedy="check the name",
+                )
+            )
+    folders = [run for folder in options.folders for run in run_folders(folder)]
+    finished = [run for run in folders if run.is_done]
+    changed = sync(uri, finished)
+    unfinished = len(folders) - len(finished)
+    print(
+        f"{uri}: {changed} of {len(finished)} finished runs brought up to date"
+        + (f"; {unfinished} not finished yet" if unfinished else "")
+    )
+    return 0
+
+
+def sync(uri: str, folders: list[Any]) -> int:
+    """Bring run folders into a store; how many were not up to date."""
+    from lietransformer.tracking.ingest import Ingestion
+    from lietransformer.tracking.store import open_store
+
+    try:
+        with open_store(uri) as client:
+            return sum(Ingestion(client, folder).update() for folder in folders)
+    except UserError:
+        raise
+    except Exception as error:  # MLflow, SQLAlchemy and HTTP have no common ancestor
+        raise UserError(
+            explain(
+                expected=f"an MLflow store that answers at {uri}",
+                found=str(error).splitlines()[0][:300],
+                remedy="check the address and that the server runs; nothing is lost, sync again",
+            )
+        ) from error
+
+
+@contextmanager
+def tracked(given: str | None, folder: Any) -> Iterator[None]:
+    """Track a run inside the block: live on a server, at its end in a file.
+
+    Tracking is a view: whatever happens to it, the run goes on.
+    """
+    from lietransformer.tracking.store import is_server, tracking_uri
+
+    uri = tracking_uri(given)
+    if given == NO_TRACKING:
+        yield
+    elif is_server(uri):
+        from lietransformer.tracking.live import LiveTracking
+
+        with LiveTracking(uri, folder).following():
+            yield
+    else:
+        yield
+        try:
+            sync(uri, [folder])
+        except UserError as error:
+            log.warning("the run is complete but not in MLflow: %s", error)

@@ -1,0 +1,73 @@
+"""Opening an MLflow store: a SQLite file, or a server."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import get_args
+
+from mlflow import MlflowClient
+
+from lietransformer.errors import UserError, explain
+from lietransformer.files import complete_or_absent, exclusive
+from lietransformer.tasks.base import TaskName
+
+DEFAULT_URI = "sqlite:///results/mlflow.db"
+_SQLITE = "sqlite:///"
+
+
+def tracking_uri(given: str | None) -> str:
+    """The store to use: the one given, that of the environment, or a file in results/."""
+    return given or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
+
+
+def is_server(uri: str) -> bool:
+    """Whether many processes can write to it at once."""
+    return uri.startswith(("http://", "https://"))
+
+
+def require_usable(uri: str) -> None:
+    """Refuse what is neither a SQLite file nor a server."""
+    if not is_server(uri) and not uri.startswith(_SQLITE):
+        raise UserError(
+            explain(
+                expected=f"a tracking store such as {DEFAULT_URI} or http://host:5000",
+                found=uri,
+                remedy="MLflow's folders of files (./mlruns) are no longer supported by it",
+            )
+        )
+
+
+@contextmanager
+def open_store(uri: str) -> Iterator[MlflowClient]:
+    """A client whose store has its tables and an experiment for each task.
+
+    A SQLite file has one writer at a time: others wait here for their turn.
+    """
+    require_usable(uri)
+    database = None if is_server(uri) else Path(uri.removeprefix(_SQLITE))
+    lock = (
+        nullcontext()
+        if database is None
+        else exclusive(database.with_name(database.name + ".lock"), f"writes {uri}", wait=True)
+    )
+    with lock:
+        if database is not None and not database.exists():
+            _create(database)
+        client = MlflowClient(tracking_uri=uri)
+        for task in get_args(TaskName):
+            _require_experiment(client, task, database)
+        yield client
+
+
+def _create(database: Path) -> None:
+    """A database with all of MLflow's tables, or none: MLflow cannot mend half of them."""
+    with complete_or_absent(database) as part:
+        MlflowClient(tracking_uri=f"{_SQLITE}{part}").search_experiments()
+
+
+def _require_experiment(client: MlflowClient, name: str, database: Path | None) -> None:
+    if client.get_experiment_by_name(name) is None:
+        # Beside the database. MLflow's own default is relative to wherever a process runs.
+        root = None if database is None else database.absolute().parent / "mlflow-artifacts"
+        client.create_experiment(name, None if root is None else (root / name).as_uri())
