@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test lint format clean
+.PHONY: help setup quickstart test lint format bench clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,6 +44,9 @@ lint: $(INSTALLED) ## Check style and types
 format: $(INSTALLED) ## Rewrite the code in the project's style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+bench: $(INSTALLED) ## Measure the paper's training steps beside the goals (on an idle machine)
+	@$(BIN)/python -m benchmarks.train_step
 
 clean: ## Remove the environment and all caches
 	@rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info

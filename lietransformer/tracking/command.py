@@ -39,9 +39,9 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 def require_usable(given: str | None) -> None:
     """Refuse a store that cannot be one, before anything is computed."""
-    from lietransformer.tracking import store
-
     if given != NO_TRACKING:
+        from lietransformer.tracking import store
+
         store.require_usable(store.tracking_uri(given))
 
 
@@ -73,7 +73,7 @@ def _sync(options: argparse.Namespace) -> int:
 def sync(uri: str, folders: list[Any]) -> int:
     """Bring run folders into a store; how many were not up to date."""
     from lietransformer.tracking.ingest import Ingestion
-    from lietransformer.tracking.store import open_store
+    from lietransformer.tracking.store import open_store, reason
 
     try:
         with open_store(uri) as client:
@@ -84,7 +84,7 @@ def sync(uri: str, folders: list[Any]) -> int:
         raise UserError(
             explain(
                 expected=f"an MLflow store that answers at {uri}",
-                found=str(error).splitlines()[0][:300],
+                found=reason(error),
                 remedy="check the address and that the server runs; nothing is lost, sync again",
             )
         ) from error
@@ -96,12 +96,13 @@ def tracked(given: str | None, folder: Any) -> Iterator[None]:
 
     Tracking is a view: whatever happens to it, the run goes on.
     """
+    if given == NO_TRACKING:
+        yield
+        return
     from lietransformer.tracking.store import is_server, tracking_uri
 
     uri = tracking_uri(given)
-    if given == NO_TRACKING:
-        yield
-    elif is_server(uri):
+    if is_server(uri):
         from lietransformer.tracking.live import LiveTracking
 
         with LiveTracking(uri, folder).following():

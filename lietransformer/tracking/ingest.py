@@ -1,6 +1,7 @@
 """From a run folder to a run in MLflow, as far as the folder has come; safe to repeat."""
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
 from lietransformer.models.presets import Preset
+from lietransformer.tracking.store import ARTIFACTS
 from lietransformer.training.config import RunConfig
 from lietransformer.training.run_folder import RunFolder, read_lines
 
@@ -23,6 +25,8 @@ _PARAMETERS_AT_ONCE = 100
 _LONGEST_VALUE = 500
 _LARGEST_ARTIFACT = 100_000_000  # bytes
 _NOT_CURVES = ("step", "time")
+# Folders that MLflow keeps artifacts in: ours, and those of its server unless told otherwise.
+_COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
 
 
 class Ingestion:
@@ -34,77 +38,90 @@ class Ingestion:
         self._folder = folder
         self._hash = str(stored["hash"])
         self._config = folder.config()
-        self._logged: dict[str, tuple[int, int]] = {}
         self._run_id: str | None = None
-
-    @property
-    def run_id(self) -> str:
-        """The run in MLflow, found or created."""
-        if self._run_id is None:
-            self._run_id = self._find() or self._create()
-        return self._run_id
+        # What MLflow has: values by metric and step, and the digest of the folder at its end.
+        self._logged: dict[str, dict[int, float]] = {}
+        self._synced: str | None = None
 
     def update(self) -> bool:
         """Bring the run in MLflow to where the folder is; whether there was anything to do."""
-        if self._is_synced():
-            return False
         # Read before anything is sent: what is added meanwhile is for the next time.
-        is_done = self._folder.is_done
-        metrics = [*self._curves(), *(self._final_metrics() if is_done else ())]
-        for part in _cut(metrics, _METRICS_AT_ONCE):
-            self._client.log_batch(self.run_id, metrics=part)
-            for metric in part:
-                self._logged[metric.key] = (metric.step, metric.timestamp)
-        if is_done:
-            self._finish()
-        return bool(metrics) or is_done
+        digest = _digest(self._folder) if self._folder.is_done else None
+        points = [*self._curves(), *(self._final_metrics() if digest else ())]
+        run_id = self._attach(digest)
+        if digest is not None and digest == self._synced:
+            return False
+        if self._is_contradicted_by(points):
+            # Other code or another machine has led to other numbers for the same settings.
+            self._client.delete_run(run_id)
+            self._logged = {}
+            run_id = self._run_id = self._create()
+        new = [point for point in points if point.step not in self._logged.get(point.key, {})]
+        for part in _cut(new, _METRICS_AT_ONCE):
+            self._client.log_batch(run_id, metrics=part)
+            for point in part:
+                self._logged.setdefault(point.key, {})[point.step] = point.value
+        if digest is not None:
+            self._finish(run_id, digest)
+        return bool(new) or digest is not None
 
     # ---- finding and describing
 
-    def _find(self) -> str | None:
-        experiment = self._client.get_experiment_by_name(self._config.task)
-        assert experiment is not None  # made when the store was opened
+    def _attach(self, digest: str | None) -> str:
+        """The run in MLflow, found or created, and what it has, unless that is everything."""
+        if self._run_id is not None:
+            return self._run_id
         found = self._client.search_runs(
-            [experiment.experiment_id], f"tags.`{HASH_TAG}` = '{self._hash}'", max_results=1
+            [self._experiment_id()], f"tags.`{HASH_TAG}` = '{self._hash}'", max_results=1
         )
         if not found:
-            return None
-        run_id = str(found[0].info.run_id)
-        for key in found[0].data.metrics:
+            self._run_id = self._create()
+            return self._run_id
+        run_id, data = str(found[0].info.run_id), found[0].data
+        if digest is not None and data.tags.get(SYNCED_TAG) == digest:
+            self._synced = digest
+            return run_id
+        self._log_parameters(run_id, set(data.params))
+        for key in data.metrics:
             history = self._client.get_metric_history(run_id, key)
-            self._logged[key] = max((point.step, point.timestamp) for point in history)
+            self._logged[key] = {point.step: point.value for point in history}
+        self._run_id = run_id
         return run_id
 
     def _create(self) -> str:
-        experiment = self._client.get_experiment_by_name(self._config.task)
-        assert experiment is not None  # made when the store was opened
+        # A run that has ended began before MLflow heard of it.
+        started = round(self._folder.result()["started"] * 1000) if self._folder.is_done else None
         run = self._client.create_run(
-            experiment.experiment_id,
+            self._experiment_id(),
+            start_time=started,
             run_name=run_name(self._config),
             tags=run_tags(self._config) | {HASH_TAG: self._hash},
         )
         run_id = str(run.info.run_id)
-        parameters = [Param(key, value[:_LONGEST_VALUE]) for key, value in _flat(self._config)]
-        for part in _cut(parameters, _PARAMETERS_AT_ONCE):
-            self._client.log_batch(run_id, params=part)
+        self._log_parameters(run_id, set())
         return run_id
 
-    def _is_synced(self) -> bool:
-        if not self._folder.is_done:
-            return False
-        run = self._client.get_run(self.run_id)
-        return bool(run.data.tags.get(SYNCED_TAG) == _digest(self._folder.result_file))
+    def _experiment_id(self) -> str:
+        experiment = self._client.get_experiment_by_name(self._config.task)
+        assert experiment is not None  # made when the store was opened
+        return str(experiment.experiment_id)
+
+    def _log_parameters(self, run_id: str, known: set[str]) -> None:
+        parameters = [
+            Param(key, value[:_LONGEST_VALUE])
+            for key, value in _flat(self._config)
+            if key not in known
+        ]
+        for part in _cut(parameters, _PARAMETERS_AT_ONCE):
+            self._client.log_batch(run_id, params=part)
 
     # ---- metrics
 
     def _curves(self) -> Iterator[Metric]:
-        """Points of the curves that are not logged yet."""
         for record in self._folder.records():
-            names = (name for name in record if name not in _NOT_CURVES)
-            yield from self._new_points(record, record["step"], names)
+            yield from _points(record, record["step"])
         for number, sample in enumerate(read_lines(self._folder.system_file)):
-            names = (name for name in sample if name not in _NOT_CURVES)
-            yield from self._new_points(sample, number, names)
+            yield from _points(sample, number)
 
     def _final_metrics(self) -> Iterator[Metric]:
         """The tests, as `best/test/accuracy` and so on, at the last step."""
@@ -113,34 +130,36 @@ class Ingestion:
         for which, tests in result["test"].items():
             for test, metrics in tests.items():
                 point |= {f"{which}/{test}/{name}": value for name, value in metrics.items()}
-        names = (name for name in point if name not in _NOT_CURVES)
-        yield from self._new_points(point, result["steps"], names)
+        yield from _points(point, result["steps"])
 
-    def _new_points(
-        self, values: dict[str, Any], step: int, names: Iterator[str]
-    ) -> Iterator[Metric]:
-        for name in names:
-            # Steps only grow. Those of a resumed run that were logged before it was stopped
-            # come again, with the same values.
-            last_step, _ = self._logged.get(name, (-1, 0))
-            if values[name] is not None and step > last_step:
-                yield Metric(name, float(values[name]), round(values["time"] * 1000), step)
+    def _is_contradicted_by(self, points: list[Metric]) -> bool:
+        """Whether MLflow has other numbers than these.
+
+        Those of a resumed run that were logged before it was stopped come again, with the
+        same values. What the machine does is never the same.
+        """
+        return any(
+            not math.isclose(point.value, self._logged[point.key][point.step])
+            for point in points
+            if point.step in self._logged.get(point.key, {}) and not point.key.startswith("system/")
+        )
 
     # ---- the end
 
-    def _finish(self) -> None:
+    def _finish(self, run_id: str, digest: str) -> None:
         result = self._folder.result()
         for path in sorted(self._folder.path.glob("*")):
             is_wanted = path.suffix in (".json", ".jsonl", ".pt")
             if is_wanted and path.stat().st_size <= _LARGEST_ARTIFACT:
-                self._client.log_artifact(self.run_id, str(path))
+                self._client.log_artifact(run_id, str(path))
         for tag in ("status", "parameters", "git_commit", "dataset_hash"):
-            self._client.set_tag(self.run_id, tag, str(result[tag]))
+            self._client.set_tag(run_id, tag, str(result[tag]))
         status = "FINISHED" if result["status"] == "finished" else "FAILED"
         ended = round(result["ended"] * 1000)
-        self._client.set_terminated(self.run_id, status, end_time=ended)
+        self._client.set_terminated(run_id, status, end_time=ended)
         # Last: a sync that was killed before this is done again.
-        self._client.set_tag(self.run_id, SYNCED_TAG, _digest(self._folder.result_file))
+        self._client.set_tag(run_id, SYNCED_TAG, digest)
+        self._synced = digest
 
 
 def run_name(config: RunConfig) -> str:
@@ -169,8 +188,13 @@ def run_tags(config: RunConfig) -> dict[str, str]:
 
 
 def run_folders(root: Path) -> list[RunFolder]:
-    """Every run below a folder, or the folder itself."""
-    return [RunFolder(path.parent) for path in sorted(root.rglob("config.json"))]
+    """Every run below a folder, or the folder itself; not MLflow's copies of their files."""
+    files = sorted(root.rglob("config.json"))
+    return [
+        RunFolder(path.parent)
+        for path in files
+        if not _COPIES.intersection(path.relative_to(root).parts)
+    ]
 
 
 def _flat(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -184,8 +208,20 @@ def _flat(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield "size", preset.size or "–"
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _points(values: dict[str, Any], step: int) -> Iterator[Metric]:
+    time = round(values["time"] * 1000)
+    for name, value in values.items():
+        if name not in _NOT_CURVES and value is not None:
+            yield Metric(name, float(value), time, step)
+
+
+def _digest(folder: RunFolder) -> str:
+    """Of the files that a run ends with. The machine is watched until after the result."""
+    files = (folder.metrics_file, folder.system_file, folder.result_file)
+    content = hashlib.sha256()
+    for path in files:
+        content.update(path.read_bytes() if path.exists() else b"")
+    return content.hexdigest()
 
 
 def _cut(items: Sequence[T], length: int) -> Iterator[Sequence[T]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lietransformer.tracking.ingest import Ingestion
-from lietransformer.tracking.store import open_store
+from lietransformer.tracking.store import open_store, reason
 from lietransformer.training.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,10 @@ class LiveTracking:
         thread.start()
         try:
             yield
+        except BaseException:
+            # Whoever stops a run does not wait. What is missing comes when it goes on.
+            self._patience = 0.0
+            raise
         finally:
             self._over.set()
             thread.join()
@@ -53,25 +57,27 @@ class LiveTracking:
 
     def _follow(self) -> None:
         while not self._over.wait(self._pause):
-            if self._folder.config_file.exists():
-                self._try()
+            self._try()
 
     def _catch_up(self) -> None:
         deadline = time.monotonic() + self._patience
         while not self._try():
-            if time.monotonic() > deadline:
-                log.warning(
-                    "the tracking server %s is behind; bring it up to date with "
-                    "`lietransformer sync %s --tracking %s`",
-                    self._uri,
-                    self._folder.path,
-                    self._uri,
-                )
+            if time.monotonic() >= deadline:
+                if self._folder.is_done:
+                    log.warning(
+                        "the tracking server %s is behind; bring it up to date with "
+                        "`lietransformer sync %s --tracking %s`",
+                        self._uri,
+                        self._folder.path,
+                        self._uri,
+                    )
                 return
             time.sleep(min(self._pause, 1.0))
 
     def _try(self) -> bool:
         """One update; whether it went well."""
+        if not self._folder.config_file.exists():
+            return True  # the run has not begun
         try:
             if self._ingestion is None:
                 with open_store(self._uri) as client:
@@ -79,9 +85,9 @@ class LiveTracking:
             self._ingestion.update()
         except Exception as error:  # whatever it is, the run must not suffer from it
             if not self._has_warned:
-                reason = str(error).splitlines()[0][:200]
-                log.warning("tracking does not work now, will try again: %s", reason)
+                log.warning("tracking does not work now, will try again: %s", reason(error))
             self._has_warned = True
+            self._ingestion = None  # the next one will ask how much the server has got
             return False
         if self._has_warned:
             log.info("tracking works again")

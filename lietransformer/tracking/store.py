@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import get_args
 
 from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
 
 from lietransformer.errors import UserError, explain
-from lietransformer.files import complete_or_absent, exclusive
+from lietransformer.files import complete_or_absent, exclusive, require_writable_name
 from lietransformer.tasks.base import TaskName
 
 DEFAULT_URI = "sqlite:///results/mlflow.db"
+ARTIFACTS = "mlflow-artifacts"
 _SQLITE = "sqlite:///"
 
 
@@ -28,7 +30,9 @@ def is_server(uri: str) -> bool:
 
 def require_usable(uri: str) -> None:
     """Refuse what is neither a SQLite file nor a server."""
-    if not is_server(uri) and not uri.startswith(_SQLITE):
+    if is_server(uri):
+        return
+    if not uri.startswith(_SQLITE) or uri == _SQLITE:
         raise UserError(
             explain(
                 expected=f"a tracking store such as {DEFAULT_URI} or http://host:5000",
@@ -36,6 +40,12 @@ def require_usable(uri: str) -> None:
                 remedy="MLflow's folders of files (./mlruns) are no longer supported by it",
             )
         )
+    require_writable_name(_database(uri), replace=True)
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, in a short line."""
+    return (str(error) or type(error).__name__).splitlines()[0][:300]
 
 
 @contextmanager
@@ -45,7 +55,7 @@ def open_store(uri: str) -> Iterator[MlflowClient]:
     A SQLite file has one writer at a time: others wait here for their turn.
     """
     require_usable(uri)
-    database = None if is_server(uri) else Path(uri.removeprefix(_SQLITE))
+    database = None if is_server(uri) else _database(uri)
     lock = (
         nullcontext()
         if database is None
@@ -60,6 +70,10 @@ def open_store(uri: str) -> Iterator[MlflowClient]:
         yield client
 
 
+def _database(uri: str) -> Path:
+    return Path(uri.removeprefix(_SQLITE))
+
+
 def _create(database: Path) -> None:
     """A database with all of MLflow's tables, or none: MLflow cannot mend half of them."""
     with complete_or_absent(database) as part:
@@ -67,7 +81,13 @@ def _create(database: Path) -> None:
 
 
 def _require_experiment(client: MlflowClient, name: str, database: Path | None) -> None:
-    if client.get_experiment_by_name(name) is None:
-        # Beside the database. MLflow's own default is relative to wherever a process runs.
-        root = None if database is None else database.absolute().parent / "mlflow-artifacts"
+    if client.get_experiment_by_name(name) is not None:
+        return
+    # Beside the database. MLflow's own default is relative to wherever a process runs.
+    root = None if database is None else database.absolute().parent / ARTIFACTS
+    try:
         client.create_experiment(name, None if root is None else (root / name).as_uri())
+    except MlflowException:
+        # On a server, another process may have made it a moment ago.
+        if client.get_experiment_by_name(name) is None:
+            raise

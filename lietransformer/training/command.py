@@ -31,6 +31,13 @@ def add_parsers(commands: Any) -> None:
     train.add_argument(
         "--precision", choices=("float32", "float64", "tf32", "bf16"), help="of the arithmetic"
     )
+    train.add_argument(
+        "--checkpoint-every",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="how much work may be lost at most if the process is killed (default: 60)",
+    )
     train.add_argument("--threads", type=int, help="CPU threads (default: all cores)")
     tracking.add_option(train)
     train.add_argument("--force", action="store_true", help="start over, and lose what is there")
@@ -42,7 +49,7 @@ def add_parsers(commands: Any) -> None:
     evaluate = commands.add_parser(
         "evaluate", help="test a trained model again, also on another dataset"
     )
-    evaluate.add_argument("run", type=Path, help="folder of a run")
+    evaluate.add_argument("folder", type=Path, help="folder of a run")
     evaluate.add_argument("--data", type=Path, help="another dataset than the run's")
     evaluate.add_argument(
         "--out", type=Path, help="folder for evaluation.json and evaluation.h5 (default: the run's)"
@@ -80,7 +87,12 @@ def _train(options: argparse.Namespace) -> int:
             folder = RunFolder(options.out / f"seed-{config.seed}" if are_several else options.out)
             if options.force:
                 folder.clear()
-            run = Run(config, folder, interruption=interruption)
+            run = Run(
+                config,
+                folder,
+                interruption=interruption,
+                seconds_between_checkpoints=options.checkpoint_every,
+            )
             try:
                 with tracking.tracked(options.tracking, folder):
                     result = run.execute()
@@ -120,6 +132,6 @@ def _evaluate(options: argparse.Namespace) -> int:
     from lietransformer.training.run_folder import RunFolder
 
     with logging_to_stderr():
-        evaluation = evaluate_run(RunFolder(options.run), data=options.data, out=options.out)
+        evaluation = evaluate_run(RunFolder(options.folder), data=options.data, out=options.out)
     print(json.dumps(evaluation, indent=2) if options.json else table(evaluation["test"]))
     return 0

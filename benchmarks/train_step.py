@@ -1,0 +1,416 @@
+"""Time and memory of one training step of the paper's models, beside the authors' and the goals.
+
+python -m benchmarks.train_step [--json] [--only NAME ...] [--repetitions N] [--threads N]
+
+The unit is the GEMM-GFLOP: seconds of a step × GFLOP/s that a float32 matrix product reaches in
+the same process with the same threads. It cancels most of the machine.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lietransformer.data.batches import to_device
+from lietransformer.data.qm9 import PROPERTIES
+from lietransformer.tasks.base import TaskName
+from lietransformer.training.config import RunConfig, available_cores
+from lietransformer.training.experiment import Experiment
+from lietransformer.training.machine import describe_machine, peak_memory_gb
+
+BASELINE = Path(__file__).with_name("baseline.json")
+WARM_UP_STEPS = 2
+# A step this much slower than the committed one is marked: less could be the machine.
+REGRESSION = 1.1
+_MATRIX_PRODUCTS = 10  # timed before the steps, and again after them
+
+
+@dataclass(frozen=True)
+class Row:
+    """A training step of the paper; costs are in GEMM-GFLOP.
+
+    Attributes:
+        name: as the table calls it.
+        task: what is trained.
+        model: its preset.
+        batch_size: examples in a step.
+        original: cost in the authors' released code.
+        goal: what it may cost here.
+        goal_peak_gb: memory it may take here; None where nothing is demanded.
+    """
+
+    name: str
+    task: TaskName
+    model: str
+    batch_size: int
+    original: float
+    goal: float
+    goal_peak_gb: float | None = None
+
+
+ROWS = (
+    Row("springs LieTransformer-T2 842k", "springs", "LieTransformer-T2", 100, 453, 180),
+    Row("springs LieTransformer-T2 139k", "springs", "LieTransformer-T2 small", 100, 208, 65),
+    Row("springs LieTransformer-SE2 139k", "springs", "LieTransformer-SE2 small", 100, 535, 160),
+    Row("springs LieConv-T2 895k", "springs", "LieConv-T2", 100, 368, 180),
+    Row("constellations LieTransformer-T2", "constellations", "LieTransformer-T2", 32, 80, 25),
+    Row("constellations LieTransformer-SE2", "constellations", "LieTransformer-SE2", 32, 88, 28),
+    Row("QM9 LieTransformer-T3", "qm9", "LieTransformer-T3", 75, 2566, 600, goal_peak_gb=3),
+    Row("QM9 LieConv-T3", "qm9", "LieConv-T3", 75, 875, 440),
+)
+
+# Examples of one size can be few. Molecules differ in size, so of those all are needed.
+_DATA_SETTINGS: dict[TaskName, tuple[str, ...]] = {
+    "springs": ("systems=300", "validation=50", "test=50"),
+    "constellations": ("train=192", "validation=32", "test=32"),
+    "qm9": (),
+}
+_SPRINGS_SYSTEMS = 100
+_PAPER_SPRINGS_SYSTEMS = 3_000
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a row took.
+
+    Attributes:
+        name: of the row.
+        gemm_gflop: cost of a step: seconds × gemm_gflops.
+        peak_gb: the most memory that the row's own process used.
+        goal_gemm_gflop: what it may cost.
+        seconds: of a step, the median.
+        gemm_gflops: GFLOP/s of the matrix product, the median.
+        original_gemm_gflop: cost in the authors' released code.
+        baseline: the committed cost, in GEMM-GFLOP; None if there is none.
+        goal_peak_gb: memory it may take.
+        compile_seconds: of the first step. Code that torch has compiled before is on disk.
+    """
+
+    name: str
+    gemm_gflop: float
+    peak_gb: float
+    goal_gemm_gflop: float
+    seconds: float
+    gemm_gflops: float
+    original_gemm_gflop: float
+    baseline: float | None
+    goal_peak_gb: float | None
+    compile_seconds: float
+
+    @property
+    def half_way(self) -> float:
+        """The middle between the authors' cost and the goal."""
+        return (self.original_gemm_gflop + self.goal_gemm_gflop) / 2
+
+    @property
+    def takes_too_much_memory(self) -> bool:
+        return self.goal_peak_gb is not None and self.peak_gb > self.goal_peak_gb
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it is slower than the committed figure by more than the machine explains."""
+        return self.baseline is not None and self.gemm_gflop > REGRESSION * self.baseline
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What is met: the goal, in time and memory; or half of the way to it, in time."""
+        if self.gemm_gflop <= self.goal_gemm_gflop and not self.takes_too_much_memory:
+            marks = ["goal"]
+        else:
+            marks = ["half-way" if self.gemm_gflop <= self.half_way else "missed"]
+        if self.takes_too_much_memory:
+            marks.append(f"over {self.goal_peak_gb:g} GB")
+        if self.is_regression:
+            marks.append("slower than baseline")
+        return tuple(marks)
+
+
+class RowFailed(Exception):
+    """A row could not be measured."""
+
+
+# ---- one row, in a process of its own
+
+
+def run_config(row: Row, data: Path, threads: int) -> RunConfig:
+    """The paper's run of this row, but for the number of examples."""
+    common: dict[str, Any] = {"task": row.task, "model": row.model, "data": data}
+    if row.task == "qm9":
+        common["target"] = PROPERTIES[0].name  # each costs the same
+    is_springs = row.task == "springs"
+    paper = RunConfig(**common, n_train=_PAPER_SPRINGS_SYSTEMS if is_springs else None)
+    return RunConfig(
+        **common,
+        n_train=_SPRINGS_SYSTEMS if is_springs else None,
+        batch_size=row.batch_size,
+        precision="float32",
+        device="cpu",
+        threads=threads,
+        compile=paper.compile,  # which the short run alone would not be worth
+    )
+
+
+def measure(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurement:
+    """Train for a few steps in this process, which should have done nothing else before."""
+    torch.set_num_threads(threads)
+    experiment = Experiment(run_config(row, data, threads))
+    config = experiment.config
+    optimiser = torch.optim.Adam(
+        experiment.model.parameters(), lr=config.learning_rate, betas=config.betas, fused=True
+    )
+    rates = list(_matrix_product_rates())
+    times = [
+        _step(experiment, optimiser, batch, number)
+        for number, batch in enumerate(_batches(experiment, repetitions))
+    ]
+    rates += _matrix_product_rates()
+    seconds = statistics.median(times[WARM_UP_STEPS:])
+    rate = statistics.median(rates)
+    return Measurement(
+        name=row.name,
+        gemm_gflop=seconds * rate,
+        peak_gb=peak_memory_gb(),
+        goal_gemm_gflop=row.goal,
+        seconds=seconds,
+        gemm_gflops=rate,
+        original_gemm_gflop=row.original,
+        baseline=None,
+        goal_peak_gb=row.goal_peak_gb,
+        compile_seconds=times[0],
+    )
+
+
+def _batches(experiment: Experiment, repetitions: int) -> Iterator[Any]:
+    """Full batches of the first epoch of training: those to warm up with, then those to time.
+
+    Where their sizes differ, the first ones are the largest of the epoch, so that peak memory
+    is that of training; the timed ones are spread evenly over all from small to large, so that
+    few of them stand for the epoch.
+    """
+    loader = experiment.train
+    sizes = loader.examples.sizes
+    full = [numbers for numbers in loader.batches(0) if len(numbers) == loader.batch_size]
+    if sizes is not None:
+        full.sort(key=lambda numbers: int(sizes[numbers].max()))
+    timed = (full[int((k + 0.5) / repetitions * len(full))] for k in range(repetitions))
+    for numbers in (*WARM_UP_STEPS * [full[-1]], *timed):
+        yield to_device(loader.examples.take(numbers), experiment.device)
+
+
+def _step(
+    experiment: Experiment, optimiser: torch.optim.Optimizer, batch: Any, number: int
+) -> float:
+    """Seconds of what the engine (training/loop.py) does with a batch."""
+    started = time.perf_counter()
+    optimiser.zero_grad(set_to_none=True)
+    loss = experiment.loss(batch, number)
+    loss.backward()
+    value = loss.item()
+    optimiser.step()
+    seconds = time.perf_counter() - started
+    if not math.isfinite(value):
+        raise RowFailed(f"training loss {value} at step {number}")
+    return seconds
+
+
+def _matrix_product_rates() -> Iterator[float]:
+    """GFLOP/s of the product of a 2048×1024 and a 1024×1024 float32 matrix, several times."""
+    rows, inner, columns = 2048, 1024, 1024
+    generator = torch.Generator().manual_seed(0)
+    left = torch.randn(rows, inner, generator=generator)
+    right = torch.randn(inner, columns, generator=generator)
+    product = torch.empty(rows, columns)
+    for repetition in range(3 + _MATRIX_PRODUCTS):
+        started = time.perf_counter()
+        torch.mm(left, right, out=product)
+        seconds = time.perf_counter() - started
+        if repetition >= 3:  # the first ones start threads and fetch memory
+            yield 2 * rows * inner * columns / seconds / 1e9
+
+
+# ---- all rows
+
+
+def generate(task: TaskName, folder: Path) -> Path:
+    """The dataset of a task, as a user would write it."""
+    path = folder / f"{task}.h5"
+    program = Path(sys.executable).with_name("lietransformer")
+    command = [str(program), "data", task, "--out", str(path)]
+    for setting in _DATA_SETTINGS[task]:
+        command += ["--set", setting]
+    _output_of(command)
+    return path
+
+
+def measure_apart(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurement:
+    """Measure in a new process, for its peak memory and so that no row affects another."""
+    command = [sys.executable, "-m", "benchmarks.train_step", "--row", row.name]
+    command += ["--data", str(data), "--repetitions", str(repetitions), "--threads", str(threads)]
+    output = _output_of(command)
+    return Measurement(**json.loads(output.splitlines()[-1]))
+
+
+def _output_of(command: list[str]) -> str:
+    """Run a program of this project; its messages are shown, its output is returned."""
+    folder = Path(__file__).parents[1]
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=folder, check=False)
+    if process.returncode:
+        raise RowFailed(f"{' '.join(command)} ended with exit code {process.returncode}")
+    return process.stdout
+
+
+def measure_all(
+    rows: Sequence[Row], *, repetitions: int, threads: int
+) -> dict[str, Measurement | None]:
+    """What each row took, by name; None where it failed, of which the reason is shown."""
+    measured: dict[str, Measurement | None] = {}
+    datasets: dict[str, Path] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows:
+            print(f"measuring {row.name}", file=sys.stderr, flush=True)
+            try:
+                if row.task not in datasets:
+                    datasets[row.task] = generate(row.task, Path(folder))
+                measured[row.name] = measure_apart(
+                    row, datasets[row.task], repetitions=repetitions, threads=threads
+                )
+            except RowFailed as error:
+                print(f"{row.name} failed: {error}", file=sys.stderr, flush=True)
+                measured[row.name] = None
+    return measured
+
+
+# ---- the committed figures
+
+
+def read_baseline(path: Path) -> dict[str, dict[str, Any]]:
+    """The committed rows by name; none if there is no such file."""
+    if not path.exists():
+        return {}
+    return {row["name"]: row for row in json.loads(path.read_text())}
+
+
+def write_baseline(path: Path, measurements: Sequence[Measurement], threads: int) -> None:
+    """Commit these rows; the others keep their figures."""
+    machine = describe_machine(torch.device("cpu"))
+    note = f"torch {machine['torch']}, {machine['processor']}, {threads} threads"
+    figures = ("name", "gemm_gflop", "peak_gb", "seconds", "gemm_gflops", "compile_seconds")
+    rows = read_baseline(path)
+    for measurement in measurements:
+        known = asdict(measurement)
+        rows[measurement.name] = {key: known[key] for key in figures} | {"note": note}
+    order = [row.name for row in ROWS if row.name in rows]
+    content = json.dumps([rows[name] for name in order], indent=2, sort_keys=True)
+    path.write_text(content + "\n")
+
+
+def with_baseline(measurement: Measurement, baseline: dict[str, dict[str, Any]]) -> Measurement:
+    """The same, beside the committed cost of this row."""
+    row = baseline.get(measurement.name)
+    return replace(measurement, baseline=None if row is None else row["gemm_gflop"])
+
+
+# ---- the command
+
+
+def table(measured: dict[str, Measurement | None]) -> str:
+    """All rows for reading."""
+    headings = ("original", "goal", "half-way", "measured", "baseline", "peak GB")
+    lines = [f"{'training step':<36}" + "".join(f"{text:>10}" for text in headings) + "  met"]
+    for name, row in measured.items():
+        if row is None:
+            lines.append(f"{name:<36}failed")
+            continue
+        cells = (
+            f"{row.original_gemm_gflop:.0f}",
+            f"{row.goal_gemm_gflop:.0f}",
+            f"{row.half_way:.0f}",
+            f"{row.gemm_gflop:.0f}",
+            "-" if row.baseline is None else f"{row.baseline:.0f}",
+            f"{row.peak_gb:.1f}" + (f" of {row.goal_peak_gb:g}" if row.goal_peak_gb else ""),
+        )
+        line = f"{name:<36}" + "".join(f"{cell:>10}" for cell in cells)
+        lines.append(line + "  " + ", ".join(row.marks))
+    lines.append("GEMM-GFLOP: seconds of a step × GFLOP/s of a float32 matrix product")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the rows that were asked for and print the figures."""
+    options = _parser().parse_args(arguments)
+    settings = {"repetitions": options.repetitions, "threads": options.threads}
+    if options.row is not None:
+        row = next(row for row in ROWS if row.name == options.row)
+        print(json.dumps(asdict(measure(row, options.data, **settings))))
+        return 0
+    rows = [row for row in ROWS if options.only is None or row.name in options.only]
+    measured = measure_all(rows, **settings)
+    baseline = read_baseline(BASELINE)
+    compared = {
+        name: None if row is None else with_baseline(row, baseline)
+        for name, row in measured.items()
+    }
+    succeeded = [row for row in compared.values() if row is not None]
+    if options.json:
+        print(json.dumps([asdict(row) for row in succeeded], indent=2))
+    else:
+        print(table(compared))
+    if options.update_baseline:
+        write_baseline(BASELINE, succeeded, options.threads)
+    return 0 if len(succeeded) == len(rows) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.train_step",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [row.name for row in ROWS]
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        choices=names,
+        metavar="NAME",
+        help="measure these rows only: " + ", ".join(f'"{name}"' for name in names),
+    )
+    parser.add_argument(
+        "--repetitions", type=_count, default=5, metavar="N", help="timed steps (default: 5)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=_count,
+        default=min(2, available_cores()),
+        metavar="N",
+        help="CPU threads (default: 2, as for the figures to beat)",
+    )
+    parser.add_argument(
+        "--update-baseline", action="store_true", help=f"write the figures to {BASELINE.name}"
+    )
+    # What the process of a single row is told.
+    parser.add_argument("--row", choices=names, help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
+    return parser
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""`lietransformer sync`: as often as one likes, and after whatever stopped it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+
+from lietransformer.cli import main
+from lietransformer.tracking import ingest
+from lietransformer.training.interruption import Interrupted, Interruption
+from lietransformer.training.run_folder import RunFolder
+from tests.tracking.runs import (
+    MLFLOW_WARNINGS,
+    assert_complete,
+    content,
+    make_run,
+    sqlite_uri,
+    tracked_run,
+    tracked_runs,
+    train_command,
+)
+
+pytestmark = MLFLOW_WARNINGS
+
+
+def sync(database: Path, *folders: Path) -> int:
+    return main(["sync", *map(str, folders), "--tracking", sqlite_uri(database)])
+
+
+def test_a_second_sync_changes_nothing(
+    database: Path, finished: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = sqlite_uri(database)
+    assert sync(database, finished.path) == 0
+    assert capsys.readouterr().out == f"{uri}: 1 of 1 finished runs brought up to date\n"
+    client = MlflowClient(uri)
+    before = content(client, finished)
+    for folder in (finished.path, finished.path.parent):
+        assert sync(database, folder) == 0
+        assert capsys.readouterr().out == f"{uri}: 0 of 1 finished runs brought up to date\n"
+    assert len(tracked_runs(client)) == 1
+    assert content(client, finished) == before
+
+
+def test_artifacts_are_not_taken_for_runs(
+    tmp_path: Path, database: Path, finished: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished.path, tmp_path / "run")
+    for expected in ("1 of 1", "0 of 1"):
+        assert sync(database, tmp_path) == 0
+        assert f": {expected} finished runs" in capsys.readouterr().out
+
+
+# Where a sync is stopped: in which call of which method, and whether that still did its work.
+PLACES = [
+    ("create_run", 1, True),
+    ("log_batch", 1, False),
+    ("log_batch", 1, True),
+    ("log_batch", 2, True),
+    ("log_batch", 3, False),
+    ("log_artifact", 3, False),
+    ("set_tag", 1, False),
+    ("set_terminated", 1, False),
+    ("set_terminated", 1, True),
+    ("set_tag", 5, False),
+]
+
+
+def failing(method: Callable[..., Any], number: int, *, is_done: bool) -> Callable[..., Any]:
+    """A method whose call of that number fails, before or after it is done."""
+    calls = 0
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number and not is_done:
+            raise ConnectionError("cut off")
+        result = method(*arguments, **options)
+        if calls == number:
+            raise ConnectionError("cut off")
+        return result
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    empty_database: Path, finished: RunFolder, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    database = Path(shutil.copy(empty_database, tmp_path_factory.mktemp("undisturbed")))
+    assert sync(database, finished.path) == 0
+    return content(MlflowClient(sqlite_uri(database)), finished)
+
+
+@pytest.mark.parametrize(("name", "number", "is_done"), PLACES)
+def test_a_sync_that_was_cut_off_is_completed_by_the_next(
+    database: Path,
+    finished: RunFolder,
+    undisturbed: dict[str, Any],
+    name: str,
+    number: int,
+    is_done: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # So that the curves take several calls.
+    monkeypatch.setattr(ingest, "_METRICS_AT_ONCE", 7)
+    with monkeypatch.context() as patch:
+        method = getattr(MlflowClient, name)
+        patch.setattr(MlflowClient, name, failing(method, number, is_done=is_done))
+        assert sync(database, finished.path) == 1
+    said = capsys.readouterr()
+    assert "found cut off. Check the address" in said.err
+    assert said.out == ""
+    assert sync(database, finished.path) == 0
+    assert content(MlflowClient(sqlite_uri(database)), finished) == undisturbed
+    assert sync(database, finished.path) == 0
+    assert ": 0 of 1 finished" in capsys.readouterr().out
+
+
+def test_a_diverged_run_has_failed(tmp_path: Path, database: Path, springs_file: Path) -> None:
+    out = tmp_path / "run"
+    command = train_command(out, sqlite_uri(database), springs_file, learning_rate=1e30)
+    assert main(command) == 0
+    assert RunFolder(out).result()["diverged"]["step"] > 0
+    client = MlflowClient(sqlite_uri(database))
+    run = tracked_run(client, RunFolder(out))
+    assert run.info.status == "FAILED"
+    assert run.data.tags["status"] == "diverged"
+
+
+def test_unfinished_runs_are_counted_and_left_alone(
+    tmp_path: Path,
+    database: Path,
+    finished: RunFolder,
+    springs_file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copytree(finished.path, tmp_path / "runs" / "finished")
+    interruption = Interruption()
+    unfinished = make_run(
+        tmp_path / "runs" / "unfinished",
+        springs_file,
+        seed=1,
+        interruption=interruption,
+        on_record=lambda: setattr(interruption, "signal", 15),
+    )
+    with pytest.raises(Interrupted):
+        unfinished.execute()
+    assert sync(database, tmp_path / "runs") == 0
+    said = capsys.readouterr().out
+    assert said.endswith(": 1 of 1 finished runs brought up to date; 1 not finished yet\n")
+    (run,) = tracked_runs(MlflowClient(sqlite_uri(database)))
+    assert run.data.tags["seed"] == "0"
+
+
+def test_a_run_that_was_started_over_replaces_the_one_before(
+    tmp_path: Path, database: Path, finished: RunFolder
+) -> None:
+    """Other code or another machine can lead to other numbers for the same settings."""
+    old = RunFolder(Path(shutil.copytree(finished.path, tmp_path / "run")))
+    assert sync(database, old.path) == 0
+    result = old.result()
+    result["test"]["best"]["test"]["mse_geometric"] += 1
+    result["ended"] += 60
+    old.result_file.write_text(json.dumps(result))
+    records = old.records()
+    records[-1]["train/loss"] += 1
+    old.metrics_file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert sync(database, old.path) == 0
+    assert_complete(MlflowClient(sqlite_uri(database)), old)

@@ -1,0 +1,72 @@
+"""Small runs of the real engine, and what of them has to be the same every time."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lietransformer.training.config import RunConfig
+from lietransformer.training.run_folder import RunFolder, load
+
+TINY: dict[str, Any] = {
+    "task": "springs",
+    "model": "Fully-connected (direct)",
+    "architecture": {"width": 8, "layers": 1},
+    "n_train": 12,
+    "batch_size": 5,
+    "epochs": 4,
+    "evaluations": 6,
+    "compile": False,
+    "test_examples": 3,
+    "threads": 1,
+}
+
+
+def tiny(data: Path, **changes: Any) -> RunConfig:
+    """Twelve training steps of a very small model on springs."""
+    return RunConfig.model_validate({**TINY, "data": data, **changes})
+
+
+def command(data: Path, out: Path, *more: str, **changes: Any) -> list[str]:
+    """The same as a command."""
+    settings = {**TINY, "data": str(data), **changes}
+    pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
+    sets = [part for pair in pairs for part in ("--set", pair)]
+    return ["train", "--out", str(out), "--tracking", "none", *sets, *more]
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    """All that follows from a run's settings and data: everything but times and machines."""
+    run = RunFolder(folder)
+    result = run.result()
+    for name in (
+        "started",
+        "ended",
+        "seconds",
+        "sessions",
+        "peak_memory_gb",
+        "machine",
+        "git_commit",
+    ):
+        del result[name]
+    for name in ("best", "final"):
+        if result[name] is not None:
+            del result[name]["time"]
+    records = [{k: v for k, v in record.items() if k != "time"} for record in run.records()]
+    weights = {
+        f"{which}/{name}": tensor.tolist()
+        for which, state in load(run.model_file).items()
+        for name, tensor in state.items()
+    }
+    return {
+        "result": result,
+        "records": records,
+        "weights": weights,
+        "evaluation": run.evaluation_file.read_bytes(),
+    }
+
+
+def weights_are_finite(folder: Path) -> bool:
+    states = load(RunFolder(folder).model_file)
+    return all(torch.isfinite(t).all() for state in states.values() for t in state.values())

@@ -1,0 +1,148 @@
+"""`lietransformer train` and `evaluate`, as a user calls them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from lietransformer.cli import main
+from lietransformer.data import springs
+from lietransformer.training.run_folder import RunFolder
+from tests.training.runs import command, numbers
+
+
+def test_several_seeds_are_each_as_their_own_run(
+    tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(springs_file, tmp_path / "all", seeds=[0, 2])) == 0
+    assert capsys.readouterr().out.count(": finished") == 2
+    for seed in (0, 2):
+        assert main(command(springs_file, tmp_path / f"one-{seed}", seed=seed)) == 0
+        assert numbers(tmp_path / "all" / f"seed-{seed}") == numbers(tmp_path / f"one-{seed}")
+
+
+def test_what_a_person_sees(
+    tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(springs_file, tmp_path / "run")) == 0
+    shown = capsys.readouterr()
+    lines = [line for line in shown.err.splitlines() if "epoch" in line]
+    assert len(lines) == 6  # evaluations
+    assert re.match(
+        r"\d\d:\d\d:\d\d  epoch 0.66667 of 4, step 2: loss 0\.\d+, validation", lines[0]
+    )
+    assert "(best so far)" in lines[0]
+    result = RunFolder(tmp_path / "run").result()
+    table = shown.out.splitlines()
+    assert table[0] == "springs · Fully-connected (direct) · n = 12 · seed 0"
+    assert table[1].startswith("512 parameters, 12 steps (4 epochs) in ")
+    assert table[2].split() == ["best", "weights", "final", "weights"]
+    row = next(line for line in table if line.startswith("test_long mse_geometric"))
+    expected = [result["test"][which]["test_long"]["mse_geometric"] for which in ("best", "final")]
+    assert [float(cell) for cell in row.split()[2:]] == pytest.approx(expected, rel=1e-4)
+    assert table[-2] == f"{tmp_path / 'run'}: finished"
+
+
+def test_a_yaml_file_and_options(tmp_path: Path, springs_file: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        f"""
+task: springs
+model: Fully-connected (Hamiltonian)
+architecture: {{width: 8, layers: 1}}
+data: {springs_file}
+n_train: 5
+epochs: 2
+test_examples: 2
+compile: false
+"""
+    )
+    out = str(tmp_path / "run")
+    options = ["--device", "auto", "--precision", "float64", "--threads", "1"]
+    arguments = ["train", "--config", str(path), "--out", out, "--tracking", "none", *options]
+    assert main(arguments) == 0
+    config = RunFolder(tmp_path / "run").config()
+    assert (config.device, config.precision, config.threads) == ("cpu", "float64", 1)
+
+
+def test_starting_over(
+    tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(springs_file, tmp_path / "run")) == 0
+    assert main(command(springs_file, tmp_path / "run", seed=1)) == 1
+    assert "start over with --force" in capsys.readouterr().err
+    assert main(command(springs_file, tmp_path / "run", "--force", seed=1)) == 0
+    assert RunFolder(tmp_path / "run").result()["seed"] == 1
+
+
+def test_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "--settings"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    for name in ("n_train", "learning_rate", "patience", "seeds"):
+        assert f"\n{name}\n    " in shown
+
+
+def test_evaluating_again_gives_the_same_numbers(
+    tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(springs_file, tmp_path / "run")) == 0
+    before = numbers(tmp_path / "run")
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["test"] == before["result"]["test"]
+    assert json.loads((tmp_path / "run" / "evaluation.json").read_text()) == shown
+    assert numbers(tmp_path / "run") == before
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
+    assert "test_long mse_geometric" in capsys.readouterr().out
+
+
+def test_evaluating_on_other_data(
+    tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.h5"
+    springs.generate(springs.SpringsConfig(systems=60, test=10, validation=5, seed=1), other)
+    assert main(command(springs_file, tmp_path / "run")) == 0
+    before = numbers(tmp_path / "run")
+    arguments = ["evaluate", str(tmp_path / "run"), "--data", str(other)]
+    assert main(arguments) == 1
+    assert "say with --out where" in capsys.readouterr().err.lower()
+    assert main([*arguments, "--out", str(tmp_path / "elsewhere"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["test"] != before["result"]["test"]
+    assert (tmp_path / "elsewhere" / "evaluation.h5").exists()
+    assert numbers(tmp_path / "run") == before
+
+
+def fails(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> str:
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    return error
+
+
+def test_mistakes(tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    missing = command(tmp_path / "none.h5", out)
+    assert "no such file" in fails(capsys, missing)
+    assert "1 to " in fails(capsys, command(springs_file, out, n_train=5000))
+    wrong_kind = command(springs_file, out, task="constellations", model="SetTransformer")
+    assert "architecture" in fails(capsys, wrong_kind)
+    wrong_kind = command(
+        springs_file, out, task="constellations", model="SetTransformer", architecture={}
+    )
+    assert "a dataset of the kind constellations" in fails(capsys, wrong_kind)
+    assert not out.exists()
+    out.write_text("not a folder")
+    assert "found a file" in fails(capsys, command(springs_file, out))
+    assert "config.json" in fails(capsys, ["evaluate", str(tmp_path / "nothing")])
+
+
+def test_weights_of_a_run_that_was_never_trained(
+    tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(springs_file, tmp_path / "run")) == 0
+    (tmp_path / "run" / "model.pt").unlink()
+    assert "Train it first" in fails(capsys, ["evaluate", str(tmp_path / "run")])

@@ -1,0 +1,158 @@
+"""Settings of runs: the paper's where nothing is said, and clear words for mistakes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lietransformer.errors import UserError
+from lietransformer.models.lie_transformer import LieTransformerConfig
+from lietransformer.settings import validated
+from lietransformer.training import config as module
+from lietransformer.training.config import RunConfig, read_runs
+from tests.training.runs import tiny
+
+DATA = Path("data.h5")
+
+
+def run(**settings: Any) -> RunConfig:
+    return RunConfig.model_validate({"data": DATA, **settings})
+
+
+def test_the_papers_settings_for_springs() -> None:
+    config = run(task="springs", model="LieTransformer-T2", n_train=10)
+    assert (config.epochs, config.batch_size, config.evaluations) == (6928, 10, 100)
+    assert (config.learning_rate, config.betas) == (1e-3, (0.9, 0.999))
+    assert (config.schedule, config.schedule_per) == ("cosine", "epoch")
+    large = run(task="springs", model="LieTransformer-T2", n_train=96000)
+    assert (large.epochs, large.batch_size) == (71, 100)
+
+
+def test_the_papers_settings_for_constellations() -> None:
+    config = run(task="constellations", model="LieTransformer-T2")
+    assert (config.learning_rate, config.betas, config.batch_size) == (1e-4, (0.5, 0.9), 32)
+    assert config.schedule == "constant"
+    assert config.patience is not None
+    assert config.evaluations == config.epochs
+
+
+@pytest.mark.parametrize(
+    ("model", "rate"), [("LieTransformer-T3", 3e-4), ("LieConv-T3", 3e-3), ("LieConv-SE3", 3e-3)]
+)
+def test_the_papers_settings_for_qm9(model: str, rate: float) -> None:
+    config = run(task="qm9", model=model, target="homo")
+    assert (config.learning_rate, config.batch_size, config.epochs) == (rate, 75, 500)
+    assert (config.schedule, config.warmup) == ("cosine_warmup", 0.01)
+
+
+def test_seeds_follow_the_seed_unless_they_are_given() -> None:
+    config = run(task="springs", model="LieConv-T2", n_train=10, seed=3, data_seed=7)
+    assert (config.seed, config.data_seed, config.sampling_seed) == (3, 7, 3)
+
+
+def test_compiled_where_it_pays() -> None:
+    long = run(task="springs", model="LieTransformer-T2", n_train=10)
+    short = run(task="springs", model="LieTransformer-T2", n_train=10, epochs=50)
+    other = run(task="constellations", model="LieTransformer-T2")
+    assert [config.compile for config in (long, short, other)] == [True, False, False]
+
+
+def test_a_model_of_another_architecture() -> None:
+    config = run(
+        task="springs",
+        model="LieTransformer-T2",
+        n_train=10,
+        architecture={"width": 80, "attention": {"normalisation": "softmax"}},
+    )
+    architecture = config.preset().config
+    assert isinstance(architecture, LieTransformerConfig)
+    assert (architecture.width, architecture.layers) == (80, 5)
+    assert architecture.attention.normalisation == "softmax"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "weather"}, "task"),
+        ({"task": None}, "task"),
+        ({"model": "LieTransformer-T9"}, "model must be one of LieTransformer-T2"),
+        ({"n_train": None}, "n_train is needed for springs"),
+        ({"n_train": 0}, "n_train"),
+        ({"n_train": True}, "not yes or no"),
+        ({"target": "homo"}, "target is needed for qm9"),
+        ({"task": "qm9", "model": "LieTransformer-T3"}, "target is needed for qm9"),
+        ({"augmentation": "SO3"}, "augmentation for springs must be one of none, T2, SE2"),
+        ({"epochs": 0}, "epochs"),
+        ({"learning_rate": -1}, "learning_rate"),
+        ({"betas": [0.9, 1.0]}, "betas"),
+        ({"precision": "tf32"}, "tf32 exists on cuda only"),
+        ({"precision": "float8"}, "precision"),
+        ({"device": "tpu"}, "device"),
+        ({"colour": "red"}, "colour: expected one of task, model"),
+        ({"architecture": {"depth": 3}}, "architecture.depth: expected one of points"),
+        ({"architecture": {"width": "wide"}}, "architecture.width: expected a value like 256"),
+        ({"architecture": {"width": 0}}, "width of at least 1"),
+        ({"test_weights": []}, "test_weights must name best, final or both"),
+        ({"compile": True, "task": "constellations", "model": "SetTransformer"}, "compile"),
+    ],
+)
+def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
+    settings = {"task": "springs", "model": "Fully-connected (Hamiltonian)", "data": "x.h5"}
+    settings |= {"n_train": 10, **changes} if "task" not in changes else changes  # type: ignore[dict-item]
+    with pytest.raises(UserError, match=r"in run\.yaml") as error:
+        validated(RunConfig, settings, Path("run.yaml"))
+    assert message in str(error.value)
+
+
+def test_heads_that_do_not_divide_the_width() -> None:
+    settings = {"task": "springs", "model": "LieTransformer-T2", "data": "x.h5", "n_train": 10}
+    with pytest.raises(UserError, match=r"Use a width of 96 or 104 for 8 heads"):
+        validated(RunConfig, {**settings, "architecture": {"width": 100}})
+
+
+def test_the_same_numbers_have_the_same_name(springs_file: Path) -> None:
+    config = tiny(springs_file)
+    elsewhere = tiny(springs_file.parent / "moved.h5")
+    assert config.identity_hash("data") == elsewhere.identity_hash("data")
+    assert config.identity_hash("data") != config.identity_hash("other data")
+    for change in ({"seed": 1}, {"epochs": 5}, {"precision": "float64"}, {"threads": 2}):
+        assert tiny(springs_file, **change).identity_hash("data") != config.identity_hash("data")
+
+
+def test_what_is_stored_can_be_read_again(springs_file: Path) -> None:
+    config = tiny(springs_file, seed=5, data_seed=6)
+    assert RunConfig.model_validate(config.model_dump(mode="json")) == config
+
+
+def test_one_run_for_each_seed(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("task: springs\nmodel: LieConv-T2\ndata: x.h5\nn_train: 10\nseeds: [4, 2]\n")
+    runs, are_several = read_runs(path, ["architecture.width=64"])
+    assert are_several
+    assert [config.seed for config in runs] == [4, 2]
+    assert [config.sampling_seed for config in runs] == [4, 2]
+    assert all(config.architecture == {"width": 64} for config in runs)
+    _, are_several = read_runs(path, ["seeds=[1]"])
+    assert are_several
+
+
+@pytest.mark.parametrize("seeds", ["[]", "3", "[1, 1]", "[a]", "[true]"])
+def test_seeds_that_are_none(seeds: str) -> None:
+    settings = ["task=springs", "model=LieConv-T2", "data=x", "n_train=5", f"seeds={seeds}"]
+    with pytest.raises(UserError, match="list of different whole numbers"):
+        read_runs(None, settings)
+
+
+def test_seed_and_seeds_exclude_each_other() -> None:
+    with pytest.raises(UserError, match="beside a seed"):
+        read_runs(None, ["seeds=[1]", "seed=1"])
+
+
+def test_an_override_within_something_that_is_no_mapping() -> None:
+    with pytest.raises(UserError, match="architecture to be a mapping"):
+        read_runs(None, ["architecture=3", "architecture.width=8"])
+
+
+def test_cores_are_those_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {0, 5, 7}, raising=False)
+    assert run(task="springs", model="LieConv-T2", n_train=10).threads == 3

@@ -1,0 +1,283 @@
+"""A run that is stopped, in whatever way, ends with the numbers of one that was not."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lietransformer.errors import UserError
+from lietransformer.files import exclusive
+from lietransformer.training import loop
+from lietransformer.training.checkpoint import CheckpointFile
+from lietransformer.training.config import RunConfig
+from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
+from lietransformer.training.loop import Run
+from lietransformer.training.run_folder import RunFolder, load
+from tests.training.runs import command, numbers, tiny
+
+COMMAND = Path(sys.executable).with_name("lietransformer")
+STEPS = 12
+
+
+class _After(Interruption):
+    """Asks to stop at the n-th time that it is looked at: anywhere in the run."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.left = looks
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            self.signal = signal.SIGTERM
+        super().check()
+
+
+def run(config: RunConfig, path: Path, **options: Any) -> Run:
+    return Run(config, RunFolder(path), **options)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(springs_file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    run(tiny(springs_file), path).execute()
+    return numbers(path)
+
+
+def test_stopped_at_every_place(
+    tmp_path: Path, springs_file: Path, undisturbed: dict[str, Any]
+) -> None:
+    """Before each step, and before each batch of each evaluation and test."""
+    looks = 0
+    while True:
+        path = tmp_path / str(looks)
+        try:
+            run(tiny(springs_file), path, interruption=_After(looks)).execute()
+        except Interrupted:
+            assert not RunFolder(path).is_done
+            result = run(tiny(springs_file), path).execute()
+            assert result["sessions"] == 2
+            assert numbers(path) == undisturbed, looks
+            looks += 1
+        else:
+            break
+    assert looks >= STEPS + 6 + 4  # steps, evaluations, tests
+
+
+def test_stopped_again_and_again(
+    tmp_path: Path, springs_file: Path, undisturbed: dict[str, Any]
+) -> None:
+    sessions = 0
+    while not RunFolder(tmp_path / "run").is_done:
+        sessions += 1
+        try:
+            run(tiny(springs_file), tmp_path / "run", interruption=_After(4)).execute()
+        except Interrupted:
+            continue
+    assert sessions > 4
+    assert numbers(tmp_path / "run") == undisturbed
+
+
+def test_random_models_and_augmentation_go_on_where_they_were(
+    tmp_path: Path, constellations_file: Path
+) -> None:
+    config = RunConfig(
+        task="constellations",
+        model="LieTransformer-SE2",
+        architecture={"width": 8, "layers": 1, "heads": 2},
+        data=constellations_file,
+        augmentation="SE2",
+        n_train=48,
+        epochs=3,
+        threads=1,
+        validation_examples=10,
+        test_examples=10,
+    )
+    run(config, tmp_path / "whole").execute()
+    with pytest.raises(Interrupted):
+        run(config, tmp_path / "parts", interruption=_After(4)).execute()
+    run(config, tmp_path / "parts").execute()
+    for name in ("metrics.jsonl", "model.pt"):
+        assert (tmp_path / "whole" / name).exists()
+    whole, parts = (load(tmp_path / name / "model.pt") for name in ("whole", "parts"))
+    for which in ("best", "final"):
+        for name, tensor in whole[which].items():
+            assert torch.equal(tensor, parts[which][name])
+
+
+def test_outputs_that_a_workflow_system_removed(
+    tmp_path: Path, springs_file: Path, undisturbed: dict[str, Any]
+) -> None:
+    """The curves are in the checkpoint, too."""
+    with pytest.raises(Interrupted):
+        run(tiny(springs_file), tmp_path / "run", interruption=_After(9)).execute()
+    for path in (tmp_path / "run").iterdir():
+        path.unlink()
+    (tmp_path / "run").rmdir()
+    run(tiny(springs_file), tmp_path / "run").execute()
+    assert numbers(tmp_path / "run") == undisturbed
+
+
+def _wait_for_lines(path: Path, count: int, process: "subprocess.Popen[str]") -> None:
+    while not path.exists() or len(path.read_text().splitlines()) < count:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+# Long enough for a signal to find it at work.
+LONG = {"epochs": 60, "evaluations": 30}
+
+
+@pytest.fixture(scope="module")
+def undisturbed_long(
+    springs_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("undisturbed") / "run"
+    run(tiny(springs_file, **LONG), path).execute()
+    return numbers(path)
+
+
+@pytest.mark.parametrize(("lines", "every"), [(1, "0"), (7, "0"), (3, "60")])
+def test_killed(
+    tmp_path: Path, springs_file: Path, undisturbed_long: dict[str, Any], lines: int, every: str
+) -> None:
+    """kill -9, with checkpoints after every step and with none at all."""
+    arguments = command(springs_file, tmp_path / "run", "--checkpoint-every", every, **LONG)
+    process = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
+    _wait_for_lines(tmp_path / "run" / "metrics.jsonl", lines, process)
+    process.kill()
+    process.communicate()
+    assert not RunFolder(tmp_path / "run").is_done
+    subprocess.run([COMMAND, *arguments], check=True, capture_output=True)
+    assert numbers(tmp_path / "run") == undisturbed_long
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop(
+    tmp_path: Path, springs_file: Path, undisturbed_long: dict[str, Any], number: signal.Signals
+) -> None:
+    arguments = command(springs_file, tmp_path / "run", **LONG)
+    process = subprocess.Popen([COMMAND, *arguments], stdout=subprocess.PIPE, text=True)
+    _wait_for_lines(tmp_path / "run" / "metrics.jsonl", 3, process)
+    process.send_signal(number)
+    out, _ = process.communicate()
+    assert process.returncode == RESUME_EXIT_CODE == 75
+    assert f"stopped by {number.name}; the same command goes on" in out
+    again = subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True)
+    assert "going on after step" in again.stderr
+    assert numbers(tmp_path / "run") == undisturbed_long
+
+
+# A limit on the size of files fails in the same place as a full disk, for every user.
+LIMITED = """
+import resource, sys
+from lietransformer.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_full_disk_while_checkpointing(
+    tmp_path: Path, springs_file: Path, undisturbed_long: dict[str, Any]
+) -> None:
+    """Training goes on without; what cannot do without space says so, and nothing is lost."""
+    arguments = command(springs_file, tmp_path / "run", "--checkpoint-every", "0", **LONG)
+    limited = [sys.executable, "-c", LIMITED, "6000", *arguments]
+    result = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "no checkpoint was written: expected to be able to write" in result.stderr
+    assert "file too large" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not RunFolder(tmp_path / "run").is_done
+    subprocess.run([COMMAND, *arguments], check=True, capture_output=True)
+    assert numbers(tmp_path / "run") == undisturbed_long
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
+    tmp_path: Path,
+    springs_file: Path,
+    undisturbed: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write, calls = CheckpointFile.write, []
+
+    def fails_sometimes(self: CheckpointFile, checkpoint: Any) -> None:
+        calls.append(checkpoint.progress.step)
+        if len(calls) > 3:
+            raise UserError("no space")
+        write(self, checkpoint)
+
+    monkeypatch.setattr(CheckpointFile, "write", fails_sometimes)
+    with pytest.raises(Interrupted):
+        run(
+            tiny(springs_file),
+            tmp_path / "run",
+            interruption=_After(11),
+            seconds_between_checkpoints=0.0,
+        ).execute()
+    monkeypatch.undo()
+    assert len(calls) > 4
+    run(tiny(springs_file), tmp_path / "run").execute()
+    assert numbers(tmp_path / "run") == undisturbed
+
+
+def test_a_second_process_is_refused(tmp_path: Path, springs_file: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with (
+        exclusive(folder.state_folder / "lock", "trains"),
+        pytest.raises(UserError, match=r"the only process that runs in .*run; found another one"),
+    ):
+        run(tiny(springs_file), folder.path).execute()
+    assert not folder.path.exists()
+    run(tiny(springs_file), folder.path).execute()
+
+
+def test_two_processes_on_one_folder(tmp_path: Path, springs_file: Path) -> None:
+    arguments = command(springs_file, tmp_path / "run", **LONG)
+    first = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.PIPE, text=True)
+    _wait_for_lines(tmp_path / "run" / "metrics.jsonl", 1, first)
+    os.kill(first.pid, signal.SIGSTOP)
+    second = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+    os.kill(first.pid, signal.SIGCONT)
+    first.communicate()
+    assert second.returncode == 1
+    assert "found another one that does so now" in second.stderr
+    assert first.returncode == 0
+
+
+def test_settings_that_changed_are_refused(tmp_path: Path, springs_file: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(tiny(springs_file), tmp_path / "run", interruption=_After(4)).execute()
+    with pytest.raises(UserError, match=r"seed: 0 there, 3 here.*--force"):
+        run(tiny(springs_file, seed=3), tmp_path / "run").execute()
+    run(tiny(springs_file), tmp_path / "run").execute()
+    with pytest.raises(UserError, match="epochs: 4 there, 5 here"):
+        run(tiny(springs_file, epochs=5), tmp_path / "run").execute()
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, springs_file: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(tiny(springs_file), tmp_path / "run", interruption=_After(4)).execute()
+    (path,) = (tmp_path / ".resume" / "run").glob("*.pt")
+    content = load(path)
+    torch.save({**content, "hash": "f" * 64}, path)
+    with pytest.raises(UserError, match="found one of other settings or data"):
+        run(tiny(springs_file), tmp_path / "run").execute()
+    path.write_bytes(b"rubbish")
+    with pytest.raises(UserError, match="a file that cannot be read"):
+        run(tiny(springs_file), tmp_path / "run").execute()
+
+
+def test_a_run_that_is_done_is_left_alone(
+    tmp_path: Path, springs_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(tiny(springs_file), tmp_path / "run").execute()
+    monkeypatch.setattr(loop.Run, "_train", lambda _: pytest.fail("trained again"))
+    assert run(tiny(springs_file), tmp_path / "run").execute() == result

@@ -1,0 +1,205 @@
+"""One run of the engine: what it computes, what it keeps, and when it stops."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lietransformer.data.reader import DatasetFile
+from lietransformer.training.config import RunConfig
+from lietransformer.training.experiment import Experiment
+from lietransformer.training.loop import Run
+from lietransformer.training.run_folder import RunFolder, load
+from tests.training.runs import numbers, tiny, weights_are_finite
+
+
+def execute(config: RunConfig, path: Path) -> dict[str, object]:
+    return Run(config, RunFolder(path)).execute()
+
+
+def test_a_run_is_a_plain_training_loop(tmp_path: Path, springs_file: Path) -> None:
+    """The same weights as a loop of a few lines with torch's own optimiser and schedule."""
+    config = tiny(springs_file, evaluations=1)
+    execute(config, tmp_path / "run")
+    experiment = Experiment(config)
+    optimiser = torch.optim.Adam(experiment.model.parameters(), lr=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=4)
+    losses = []
+    for epoch in range(4):
+        for batch in experiment.train.epoch(epoch):
+            optimiser.zero_grad()
+            loss = experiment.task.loss(experiment.predictor, batch)
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+        schedule.step()
+    assert len(losses) == 12
+    final = load(tmp_path / "run" / "model.pt")["final"]
+    for name, parameter in experiment.model.state_dict().items():
+        torch.testing.assert_close(final[name], parameter, rtol=1e-5, atol=1e-7)
+    (record,) = RunFolder(tmp_path / "run").records()
+    assert record["train/loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert record["step"] == 12
+    assert record["epoch"] == 4
+
+
+def test_what_a_run_leaves_behind(tmp_path: Path, springs_file: Path) -> None:
+    folder = RunFolder(tmp_path / "runs" / "one")
+    result = execute(tiny(springs_file), folder.path)
+    names = sorted(path.name for path in folder.path.iterdir())
+    assert names == [
+        "config.json",
+        "evaluation.h5",
+        "metrics.jsonl",
+        "model.pt",
+        "result.json",
+        "system.jsonl",
+    ]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["one"]  # nothing to resume
+    assert result == json.loads(folder.result_file.read_text())
+    assert result["status"] == "finished"
+    assert result["steps"] == 12
+    assert result["dataset_hash"] == DatasetFile(springs_file).content_hash
+    assert [record["step"] for record in folder.records()] == [2, 4, 6, 8, 10, 12]
+    assert folder.config() == tiny(springs_file)
+    assert result["machine"]["torch"] == torch.__version__  # type: ignore[index]
+
+
+def test_best_and_final_weights_are_those_of_their_records(
+    tmp_path: Path, springs_file: Path
+) -> None:
+    # Steps so long that the last weights are not the best ones.
+    config = tiny(springs_file, learning_rate=0.3, schedule="constant", epochs=8)
+    execute(config, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    result, records = folder.result(), folder.records()
+    values = [record["validation/mse_geometric"] for record in records]
+    assert result["best"] == records[int(np.argmin(values))]
+    assert result["final"] == records[-1]
+    assert result["best"]["step"] < result["final"]["step"]
+    experiment = Experiment(config)
+    for which in ("best", "final"):
+        experiment.model.load_state_dict(folder.weights(which))
+        value = experiment.validate()["mse_geometric"]
+        assert value == pytest.approx(result[which]["validation/mse_geometric"], rel=1e-6)
+
+
+def test_errors_of_each_trajectory_are_stored(tmp_path: Path, springs_file: Path) -> None:
+    """Every springs figure can be drawn without the model."""
+    result = execute(tiny(springs_file), tmp_path / "run")
+    file = DatasetFile(tmp_path / "run" / "evaluation.h5", kind="evaluation")
+    tests = result["test"]
+    assert isinstance(tests, dict)
+    for which in ("best", "final"):
+        for test, steps in (("test", 4), ("test_long", 9)):
+            squared = file.array(f"{which}/{test}/squared").astype(float)
+            assert squared.shape == (3, steps)
+            geometric = np.exp(np.log(squared.mean(axis=0)).mean())
+            metrics = tests[which][test]
+            assert geometric == pytest.approx(metrics["mse_geometric"], rel=1e-5)
+            assert squared.mean() == pytest.approx(metrics["mse_arithmetic"], rel=1e-5)
+            assert file.array(f"{which}/{test}/energy").shape == (3, steps)
+            assert file.array(f"{which}/{test}/momentum").shape == (3, steps)
+            assert file.array(f"{which}/{test}/positions").shape == (3, steps, 6, 2)
+
+
+def test_the_same_settings_give_the_same_numbers(tmp_path: Path, springs_file: Path) -> None:
+    for name in ("one", "two"):
+        execute(tiny(springs_file), tmp_path / name)
+    assert numbers(tmp_path / "one") == numbers(tmp_path / "two")
+    execute(tiny(springs_file, seed=1), tmp_path / "other")
+    assert numbers(tmp_path / "other")["weights"] != numbers(tmp_path / "one")["weights"]
+
+
+def test_patience_ends_a_run(tmp_path: Path, springs_file: Path) -> None:
+    # A learning rate of next to nothing: the validation error stands still.
+    config = tiny(
+        springs_file, learning_rate=1e-30, epochs=50, evaluations=50, patience=3, n_train=5
+    )
+    result = execute(config, tmp_path / "run")
+    assert result["stopped_early"]
+    assert result["status"] == "finished"
+    assert result["epochs"] == 4  # the first evaluation, and three that were no better
+
+
+def test_divergence_is_noticed_and_the_last_good_weights_are_kept(
+    tmp_path: Path, springs_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = tiny(springs_file, learning_rate=1e18, schedule="constant", n_train=5, epochs=9)
+    result = execute(config, tmp_path / "run")
+    assert result["status"] == "diverged"
+    diverged = result["diverged"]
+    assert isinstance(diverged, dict)
+    assert 0 < diverged["step"] < 9
+    assert f"at step {diverged['step']}" in diverged["what"]
+    assert "diverged" in caplog.text
+    assert weights_are_finite(tmp_path / "run")
+    # A diverged run is done: it is not tried again.
+    assert execute(config, tmp_path / "run") == result
+
+
+def test_divergence_in_the_last_step_is_noticed_by_the_evaluation(
+    tmp_path: Path, springs_file: Path
+) -> None:
+    config = tiny(springs_file, learning_rate=1e30, schedule="constant", n_train=5, epochs=1)
+    result = execute(config, tmp_path / "run")
+    assert result["status"] == "diverged"
+    assert "validation" in str(result["diverged"])
+    assert weights_are_finite(tmp_path / "run")
+
+
+def test_float64_and_bf16_are_what_they_say(tmp_path: Path, springs_file: Path) -> None:
+    results = {}
+    for precision in ("float32", "float64", "bf16"):
+        execute(tiny(springs_file, precision=precision), tmp_path / precision)
+        results[precision] = numbers(tmp_path / precision)["records"][-1]["train/loss"]
+    double = load(tmp_path / "float64" / "model.pt")["final"]
+    assert {tensor.dtype for tensor in double.values()} == {torch.float64}
+    assert results["float32"] == pytest.approx(results["float64"], rel=1e-5)
+    assert results["float32"] != results["float64"]
+    assert results["bf16"] != results["float32"]
+    assert results["bf16"] == pytest.approx(results["float32"], rel=0.1)
+
+
+@pytest.mark.parametrize("model", ["LieTransformer-SE2", "SetTransformer"])
+def test_constellations(tmp_path: Path, constellations_file: Path, model: str) -> None:
+    changes = {"width": 16} | ({"layers": 1} if "Lie" in model else {"encoder_layers": 1})
+    config = RunConfig(
+        task="constellations",
+        model=model,
+        architecture=changes,
+        data=constellations_file,
+        n_train=64,
+        epochs=2,
+        augmentation="SE2",
+        threads=1,
+        test_examples=20,
+    )
+    result = execute(config, tmp_path / "run")
+    assert result["n_train"] == 64
+    tests = result["test"]
+    assert isinstance(tests, dict)
+    assert list(tests["best"]) == ["test", "test_T2", "test_SE2"]
+    assert len(RunFolder(tmp_path / "run").records()) == 2
+    assert not (tmp_path / "run" / "evaluation.h5").exists()
+
+
+def test_molecules(tmp_path: Path, qm9_file: Path) -> None:
+    config = RunConfig(
+        task="qm9",
+        model="LieTransformer-T3",
+        architecture={"width": 16, "layers": 1},
+        data=qm9_file,
+        n_train=150,
+        epochs=1,
+        augmentation="SO3",
+        target="homo",
+        threads=1,
+        validation_examples=50,
+        test_examples=40,
+    )
+    result = execute(config, tmp_path / "run")
+    assert result["target"] == "homo"
+    assert result["test"]["final"]["test"]["mae"] > 0  # type: ignore[index]
