@@ -9,17 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# A matrix with so few rows or columns is not worth a matrix product of its own.
-_NARROW = 0
-
 
 def per_head_matmul(
     weight: Float[Tensor, "heads in_width out_width"], x: Float[Tensor, "#heads in_width columns"]
 ) -> Float[Tensor, "heads out_width columns"]:
     """W[m]ᵀ·x[m] for every head m; heads that share x need one matrix product, not one each."""
-    if torch.compiler.is_compiling() and min(weight.shape[1:]) <= _NARROW:
-        # A sum of few terms, which the compiler fuses with what comes before and after.
-        return (weight[..., None] * x[:, :, None]).sum(dim=1)
     if x.shape[0] != 1:
         return torch.bmm(weight.mT, x)
     return (weight.mT.flatten(0, 1) @ x[0]).unflatten(0, weight.shape[::2])

@@ -91,7 +91,7 @@ def sync(uri: str, folders: list[Any]) -> int:
 
 
 @contextmanager
-def tracked(given: str | None, folder: Any) -> Iterator[None]:
+def tracked(given: str | None, run: Any) -> Iterator[None]:
     """Track a run inside the block: live on a server, at its end in a file.
 
     Tracking is a view: whatever happens to it, the run goes on.
@@ -105,11 +105,11 @@ def tracked(given: str | None, folder: Any) -> Iterator[None]:
     if is_server(uri):
         from lietransformer.tracking.live import LiveTracking
 
-        with LiveTracking(uri, folder).following():
+        with LiveTracking(uri, run.folder, has_begun=lambda: run.has_begun).following():
             yield
     else:
         yield
         try:
-            sync(uri, [folder])
+            sync(uri, [run.folder])
         except UserError as error:
             log.warning("the run is complete but not in MLflow: %s", error)

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lietransformer.tracking.ingest import Ingestion
@@ -28,11 +28,13 @@ class LiveTracking:
         uri: str,
         folder: RunFolder,
         *,
+        has_begun: Callable[[], bool] = lambda: True,
         seconds_between_updates: float = _SECONDS_BETWEEN_UPDATES,
         seconds_at_the_end: float = _SECONDS_AT_THE_END,
     ) -> None:
         self._uri = uri
         self._folder = folder
+        self._has_begun = has_begun
         self._pause = seconds_between_updates
         self._patience = seconds_at_the_end
         self._over = threading.Event()
@@ -76,8 +78,8 @@ class LiveTracking:
 
     def _try(self) -> bool:
         """One update; whether it went well."""
-        if not self._folder.config_file.exists():
-            return True  # the run has not begun
+        if not (self._has_begun() and self._folder.config_file.exists()):
+            return True  # there is nothing yet, or it is another run's
         try:
             if self._ingestion is None:
                 with open_store(self._uri) as client:

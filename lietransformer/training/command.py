@@ -94,7 +94,7 @@ def _train(options: argparse.Namespace) -> int:
                 seconds_between_checkpoints=options.checkpoint_every,
             )
             try:
-                with tracking.tracked(options.tracking, folder):
+                with tracking.tracked(options.tracking, run):
                     result = run.execute()
             except Interrupted as stopped:
                 print(f"{folder.path}: stopped by {stopped}; the same command goes on from here")

@@ -67,6 +67,7 @@ class Run:
         self._interruption = interruption or Interruption()
         self._seconds_between_checkpoints = seconds_between_checkpoints
         self._on_record = on_record
+        self.has_begun = False  # whether the folder is known to be this run's
 
     def execute(self) -> dict[str, Any]:
         """Train, test, and write the result; or go on where an earlier call was stopped.
@@ -83,12 +84,15 @@ class Run:
             self.experiment.between_batches = self._interruption.check
             identity_hash = config.identity_hash(self.experiment.file.content_hash)
             folder.claim(config, identity_hash)
+            self.has_begun = True
             self._checkpoints = CheckpointFile(folder.state_folder, identity_hash)
             if not folder.is_done:
                 with monitoring(folder.system_file, self.experiment.device):
                     self._restore()
                     self._train()
-                    self._finish(identity_hash)
+                    tests = self._test()
+                # Last of all: its existence means that the run is done.
+                write_json(folder.result_file, self._result(identity_hash, tests))
             self._checkpoints.remove()
         _remove_if_empty(folder)
         return folder.result()
@@ -251,17 +255,14 @@ class Run:
 
     # ---- the end
 
-    def _finish(self, identity_hash: str) -> None:
-        """Test the best and the final weights and write everything down."""
+    def _test(self) -> dict[str, Any]:
+        """Keep the best and the final weights, and test them."""
         final = _copy_of(self.experiment.model)
         weights = {"best": self.best, "final": final}
         self.folder.write_weights(weights)
         with self._timed("test"):
             chosen = {str(name): weights[name] for name in self.config.test_weights}
-            path = self.folder.evaluation_file
-            tests = run_tests(self.experiment, chosen, path)
-        write_json(self.folder.result_file, self._result(identity_hash, tests))
-        self._on_record()
+            return run_tests(self.experiment, chosen, self.folder.evaluation_file)
 
     def _result(self, identity_hash: str, tests: dict[str, Any]) -> dict[str, Any]:
         config, progress, experiment = self.config, self.progress, self.experiment

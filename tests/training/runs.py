@@ -23,15 +23,20 @@ TINY: dict[str, Any] = {
 }
 
 
+def settings(**given: Any) -> RunConfig:
+    """Settings, with the paper's where nothing is given."""
+    return RunConfig.model_validate(given)
+
+
 def tiny(data: Path, **changes: Any) -> RunConfig:
     """Twelve training steps of a very small model on springs."""
-    return RunConfig.model_validate({**TINY, "data": data, **changes})
+    return settings(**{**TINY, "data": data, **changes})
 
 
 def command(data: Path, out: Path, *more: str, **changes: Any) -> list[str]:
     """The same as a command."""
-    settings = {**TINY, "data": str(data), **changes}
-    pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]
+    chosen = {**TINY, "data": str(data), **changes}
+    pairs = [f"{key}={json.dumps(value)}" for key, value in chosen.items() if value is not None]
     sets = [part for pair in pairs for part in ("--set", pair)]
     return ["train", "--out", str(out), "--tracking", "none", *sets, *more]
 

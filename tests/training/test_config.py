@@ -8,15 +8,14 @@ import pytest
 from lietransformer.errors import UserError
 from lietransformer.models.lie_transformer import LieTransformerConfig
 from lietransformer.settings import validated
-from lietransformer.training import config as module
 from lietransformer.training.config import RunConfig, read_runs
-from tests.training.runs import tiny
+from tests.training.runs import settings, tiny
 
 DATA = Path("data.h5")
 
 
-def run(**settings: Any) -> RunConfig:
-    return RunConfig.model_validate({"data": DATA, **settings})
+def run(**given: Any) -> RunConfig:
+    return settings(data=DATA, **given)
 
 
 def test_the_papers_settings_for_springs() -> None:
@@ -97,17 +96,17 @@ def test_a_model_of_another_architecture() -> None:
     ],
 )
 def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
-    settings = {"task": "springs", "model": "Fully-connected (Hamiltonian)", "data": "x.h5"}
-    settings |= {"n_train": 10, **changes} if "task" not in changes else changes  # type: ignore[dict-item]
+    given = {"task": "springs", "model": "Fully-connected (Hamiltonian)", "data": "x.h5"}
+    given |= changes if "task" in changes else {"n_train": 10} | changes
     with pytest.raises(UserError, match=r"in run\.yaml") as error:
-        validated(RunConfig, settings, Path("run.yaml"))
+        validated(RunConfig, given, Path("run.yaml"))
     assert message in str(error.value)
 
 
 def test_heads_that_do_not_divide_the_width() -> None:
-    settings = {"task": "springs", "model": "LieTransformer-T2", "data": "x.h5", "n_train": 10}
+    given = {"task": "springs", "model": "LieTransformer-T2", "data": "x.h5", "n_train": 10}
     with pytest.raises(UserError, match=r"Use a width of 96 or 104 for 8 heads"):
-        validated(RunConfig, {**settings, "architecture": {"width": 100}})
+        validated(RunConfig, {**given, "architecture": {"width": 100}})
 
 
 def test_the_same_numbers_have_the_same_name(springs_file: Path) -> None:
@@ -138,9 +137,9 @@ def test_one_run_for_each_seed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seeds", ["[]", "3", "[1, 1]", "[a]", "[true]"])
 def test_seeds_that_are_none(seeds: str) -> None:
-    settings = ["task=springs", "model=LieConv-T2", "data=x", "n_train=5", f"seeds={seeds}"]
+    given = ["task=springs", "model=LieConv-T2", "data=x", "n_train=5", f"seeds={seeds}"]
     with pytest.raises(UserError, match="list of different whole numbers"):
-        read_runs(None, settings)
+        read_runs(None, given)
 
 
 def test_seed_and_seeds_exclude_each_other() -> None:
@@ -154,5 +153,5 @@ def test_an_override_within_something_that_is_no_mapping() -> None:
 
 
 def test_cores_are_those_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.os, "sched_getaffinity", lambda _: {0, 5, 7}, raising=False)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 5, 7}, raising=False)
     assert run(task="springs", model="LieConv-T2", n_train=10).threads == 3

@@ -12,7 +12,7 @@ from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
-from tests.training.runs import numbers, tiny, weights_are_finite
+from tests.training.runs import numbers, settings, tiny, weights_are_finite
 
 
 def execute(config: RunConfig, path: Path) -> dict[str, object]:
@@ -166,7 +166,7 @@ def test_float64_and_bf16_are_what_they_say(tmp_path: Path, springs_file: Path) 
 @pytest.mark.parametrize("model", ["LieTransformer-SE2", "SetTransformer"])
 def test_constellations(tmp_path: Path, constellations_file: Path, model: str) -> None:
     changes = {"width": 16} | ({"layers": 1} if "Lie" in model else {"encoder_layers": 1})
-    config = RunConfig(
+    config = settings(
         task="constellations",
         model=model,
         architecture=changes,
@@ -187,7 +187,7 @@ def test_constellations(tmp_path: Path, constellations_file: Path, model: str) -
 
 
 def test_molecules(tmp_path: Path, qm9_file: Path) -> None:
-    config = RunConfig(
+    config = settings(
         task="qm9",
         model="LieTransformer-T3",
         architecture={"width": 16, "layers": 1},
