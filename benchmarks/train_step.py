@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from lietransformer.allocation import keep_freed_memory
 from lietransformer.data.batches import to_device
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.tasks.base import TaskName
@@ -163,6 +164,7 @@ def run_config(row: Row, data: Path, threads: int) -> RunConfig:
 def measure(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurement:
     """Train for a few steps in this process, which should have done nothing else before."""
     torch.set_num_threads(threads)
+    keep_freed_memory()
     experiment = Experiment(run_config(row, data, threads))
     config = experiment.config
     optimiser = torch.optim.Adam(

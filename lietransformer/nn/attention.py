@@ -19,6 +19,7 @@ from lietransformer.nn.kernels import (
     MLPLocation,
     MultiplicativeCombination,
     PlainLocation,
+    small_matmul,
 )
 
 ContentKind = Literal["dot_product", "concat", "linear_concat_linear"]
@@ -128,7 +129,7 @@ class LieSelfAttention(nn.Module):
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
         if geometry.indices is None:
-            pooled = weights @ value
+            pooled = small_matmul(weights, value)
         else:
             pooled = (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
         return self.output(pooled.permute(1, 2, 0, 3).flatten(2))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lietransformer.allocation import keep_freed_memory
 from lietransformer.errors import UserError
 from lietransformer.files import exclusive
 from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
@@ -76,6 +77,7 @@ class Run:
         """
         config, folder = self.config, self.folder
         torch.set_num_threads(config.threads)
+        keep_freed_memory()
         if config.device == "cuda":
             precision = "high" if config.precision == "tf32" else "highest"
             torch.set_float32_matmul_precision(precision)
