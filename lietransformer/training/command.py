@@ -106,22 +106,8 @@ def _train(options: argparse.Namespace) -> int:
 
 def _flags(options: argparse.Namespace) -> list[str]:
     """Settings that have an option of their own."""
-    flags = []
-    if options.device is not None:
-        flags.append(f"device={_device(options.device)}")
-    if options.precision is not None:
-        flags.append(f"precision={options.precision}")
-    if options.threads is not None:
-        flags.append(f"threads={options.threads}")
-    return flags
-
-
-def _device(wanted: str) -> str:
-    import torch
-
-    if wanted != "auto":
-        return wanted
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    given = {name: getattr(options, name) for name in ("device", "precision", "threads")}
+    return [f"{name}={value}" for name, value in given.items() if value is not None]
 
 
 def _evaluate(options: argparse.Namespace) -> int:

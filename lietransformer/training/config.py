@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import torch
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lietransformer.data.augmentation import Augmentation
@@ -77,7 +78,9 @@ class RunConfig(BaseModel):
         ("best", "final"), description="which weights are tested"
     )
 
-    device: Device = Field("cpu", description="where to compute: cpu or cuda")
+    device: Device = Field(
+        "cpu", description="where to compute: cpu, cuda, or auto for cuda if there is one"
+    )
     precision: Precision = Field(
         "float32", description="of parameters and arithmetic; tf32 and bf16 of products only"
     )
@@ -91,6 +94,8 @@ class RunConfig(BaseModel):
         if not isinstance(given, dict) or given.get("task") not in get_args(TaskName):
             return given  # the ordinary checks will say what is wrong
         known = {name: value for name, value in given.items() if value is not None}
+        if known.get("device") == "auto":
+            known["device"] = "cuda" if torch.cuda.is_available() else "cpu"
         defaults = _paper_settings(known)
         return defaults | known
 

@@ -18,6 +18,7 @@ from lietransformer.data.examples import (
 )
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
+from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import count_parameters
 from lietransformer.random import stream
 from lietransformer.tasks import ConstellationsTask, Evaluation, QM9Task, SpringsTask, Task
@@ -42,7 +43,7 @@ class Experiment:
         self.between_batches: Callable[[], None] = lambda: None
         self.file = DatasetFile(config.data, kind=config.task)
         self.dtype = torch.float64 if config.precision == "float64" else torch.float32
-        self.device = torch.device(config.device)
+        self.device = _available(config.device)
         preset = config.preset()
         self.task = _task(config, self.file)
         train, validation, self.tests = _examples(config, self.file, self.dtype)
@@ -126,6 +127,18 @@ def compiled(predictor: nn.Module) -> nn.Module:
     Compiled code is kept on disk by torch, so that only the first process pays for it.
     """
     return torch.compile(predictor, fullgraph=True, dynamic=False)  # type: ignore[return-value]
+
+
+def _available(name: str) -> torch.device:
+    if name == "cuda" and not torch.cuda.is_available():
+        raise UserError(
+            explain(
+                expected="a GPU that torch can use, for the device cuda",
+                found="none",
+                remedy="use --device cpu or auto, or install a CUDA build of torch",
+            )
+        )
+    return torch.device(name)
 
 
 def _task(config: RunConfig, file: DatasetFile) -> Task[Any]:

@@ -140,6 +140,18 @@ def test_mistakes(tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixt
     assert "config.json" in fails(capsys, ["evaluate", str(tmp_path / "nothing")])
 
 
+def test_a_gpu_that_is_not_there(
+    tmp_path: Path,
+    springs_file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    arguments = command(springs_file, tmp_path / "run", "--device", "cuda")
+    assert "a GPU that torch can use" in fails(capsys, arguments)
+    assert not (tmp_path / "run").exists()
+
+
 def test_weights_of_a_run_that_was_never_trained(
     tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

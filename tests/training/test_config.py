@@ -49,6 +49,13 @@ def test_seeds_follow_the_seed_unless_they_are_given() -> None:
     assert (config.seed, config.data_seed, config.sampling_seed) == (3, 7, 3)
 
 
+def test_the_device_is_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for is_there, expected in ((True, "cuda"), (False, "cpu")):
+        monkeypatch.setattr("torch.cuda.is_available", lambda answer=is_there: answer)
+        config = run(task="springs", model="LieConv-T2", n_train=10, device="auto")
+        assert config.device == expected
+
+
 def test_compiled_where_it_pays() -> None:
     long = run(task="springs", model="LieTransformer-T2", n_train=10)
     short = run(task="springs", model="LieTransformer-T2", n_train=10, epochs=50)
