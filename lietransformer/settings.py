@@ -128,5 +128,5 @@ def _describe(error: ValidationError, model: type[BaseModel], source: str) -> st
 
 
 def _lower(message: str) -> str:
-    message = message.removeprefix("Value error, ")
+    message = message.removeprefix("Value error, ").removesuffix(".")
     return message[:1].lower() + message[1:]

@@ -91,6 +91,11 @@ Batch = ConstellationBatch | SpringBatch | MoleculeBatch
 B = TypeVar("B", bound=Batch)
 
 
+def size_of(batch: Batch) -> int:
+    """Number of examples in a batch."""
+    return len(batch.states if isinstance(batch, SpringBatch) else batch.positions)
+
+
 def to_device(batch: B, device: torch.device) -> B:
     """The same batch with all its tensors on a device."""
     moved = {name: tensor.to(device, non_blocking=True) for name, tensor in vars(batch).items()}

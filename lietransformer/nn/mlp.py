@@ -9,9 +9,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# So many columns of one layer of all heads are more than the cache of a core holds.
-_MANY_COLUMNS = 1 << 13
-
 
 def per_head_matmul(
     weight: Float[Tensor, "heads in_width out_width"], x: Float[Tensor, "#heads in_width columns"]
@@ -45,20 +42,12 @@ class PerHeadLinear(nn.Module):
         y = per_head_matmul(self.weight, x)
         return y if self.bias is None else y + self.bias.mT
 
-    def of_head(
-        self, head: int, x: Float[Tensor, "in_width columns"]
-    ) -> Float[Tensor, "out_width columns"]:
-        """The map of one head."""
-        weight = self.weight[head].T
-        return weight @ x if self.bias is None else torch.addmm(self.bias[head].T, weight, x)
-
 
 class PerHeadMLP(nn.Module):
     """Linear layers with swish after each of them, the last one included."""
 
     def __init__(self, heads: int, widths: Sequence[int]) -> None:
         super().__init__()
-        self.heads = heads
         self.layers = nn.ModuleList(
             PerHeadLinear(heads, before, after) for before, after in pairwise(widths)
         )
@@ -66,14 +55,6 @@ class PerHeadMLP(nn.Module):
     def forward(
         self, x: Float[Tensor, "#heads in_width columns"]
     ) -> Float[Tensor, "heads out_width columns"]:
-        if x.shape[-1] < _MANY_COLUMNS:
-            for layer in self.layers:
-                x = F.silu(layer(x))
-            return x
-        # One head after the other: what a layer leaves in the cache, the next one finds there.
-        return torch.stack([self._of_head(head, x[head % len(x)]) for head in range(self.heads)])
-
-    def _of_head(self, head: int, x: Tensor) -> Tensor:
         for layer in self.layers:
-            x = F.silu(layer.of_head(head, x))
+            x = F.silu(layer(x))
         return x

@@ -41,6 +41,15 @@ class Task(ABC, Generic[B]):
     selection: str
     larger_is_better: bool = False
 
+    @property
+    def constants(self) -> dict[str, float]:
+        """Numbers that a trained model's outputs depend on, beside its weights."""
+        return {}
+
+    @constants.setter
+    def constants(self, values: dict[str, float]) -> None:
+        """Make a model's outputs mean what they meant when it was trained."""
+
     def predictor(self, model: nn.Module) -> nn.Module:
         """The model as this task uses it: what is called for each batch, and compiled."""
         return model

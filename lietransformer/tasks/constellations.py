@@ -58,7 +58,7 @@ class ConstellationsTask(Task[ConstellationBatch]):
         """The loss, and the share of right counts among all patterns of all examples."""
         loss, right, total = 0.0, 0, 0
         for batch in batches:
-            logits = self.logits(predictor, batch, generator=generator)
+            logits = self.logits(predictor, batch, generator=generator).to(batch.positions.dtype)
             losses = F.cross_entropy(logits.flatten(0, 1), batch.counts.flatten(), reduction="sum")
             loss += losses.item()
             right += int((logits.argmax(dim=-1) == batch.counts).sum())

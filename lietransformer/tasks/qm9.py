@@ -41,6 +41,14 @@ class QM9Task(Task[MoleculeBatch]):
         self.mean = float(file.array("statistics/train_mean")[self.column])
         self.std = float(file.array("statistics/train_std")[self.column])
 
+    @property
+    def constants(self) -> dict[str, float]:
+        return {"mean": self.mean, "std": self.std}
+
+    @constants.setter
+    def constants(self, values: dict[str, float]) -> None:
+        self.mean, self.std = values["mean"], values["std"]
+
     def standardised(
         self,
         predictor: nn.Module,
@@ -75,7 +83,8 @@ class QM9Task(Task[MoleculeBatch]):
         error, count = 0.0, 0
         for batch in batches:
             predicted = self.standardised(predictor, batch, generator=generator)
-            values = predicted * self.std + self.mean
+            # In the precision of the targets, whatever the model's outputs come in.
+            values = predicted.to(batch.targets.dtype) * self.std + self.mean
             error += (values - batch.targets[:, self.column]).abs().sum().item()
             count += len(batch.targets)
         return {"loss": error / count / self.std, "mae": error / count}

@@ -21,8 +21,8 @@ class Progress:
 
     Attributes:
         step: training steps done.
-        loss_sum: of the training losses since the last record.
-        loss_count: how many those are.
+        loss_sum: of the training losses of all examples since the last record.
+        loss_count: how many examples those are.
         records: the curves so far.
         best_step: when the best weights were reached; −1 for not yet.
         best_value: their value of the metric that selects.

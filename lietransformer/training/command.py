@@ -3,9 +3,12 @@
 import argparse
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lietransformer.tracking import command as tracking
+
+if TYPE_CHECKING:
+    from lietransformer.training.interruption import Interruption
 
 
 def add_parsers(commands: Any) -> None:
@@ -33,7 +36,7 @@ def add_parsers(commands: Any) -> None:
     )
     train.add_argument(
         "--checkpoint-every",
-        type=float,
+        type=_seconds,
         default=60.0,
         metavar="SECONDS",
         help="how much work may be lost at most if the process is killed (default: 60)",
@@ -58,6 +61,13 @@ def add_parsers(commands: Any) -> None:
     evaluate.set_defaults(run=_evaluate)
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds >= 0:
+        raise ValueError  # argparse says what was expected and what was found
+    return seconds
+
+
 class _ShowSettings(argparse.Action):
     """--settings: every key with its meaning."""
 
@@ -73,31 +83,39 @@ class _ShowSettings(argparse.Action):
 
 
 def _train(options: argparse.Namespace) -> int:
+    from lietransformer.training.interruption import Interruption
+
+    # Before torch is imported, which takes seconds: a signal that comes now is heard, too.
+    interruption = Interruption()
+    with interruption.listening():
+        return _train_all(options, interruption)
+
+
+def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int:
     from lietransformer.training.config import read_runs
     from lietransformer.training.display import logging_to_stderr, summary
-    from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
+    from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted
     from lietransformer.training.loop import Run
     from lietransformer.training.run_folder import RunFolder
 
     configs, are_several = read_runs(options.config, [*options.set, *_flags(options)])
     tracking.require_usable(options.tracking)
-    interruption = Interruption()
-    with logging_to_stderr(), interruption.listening():
+    with logging_to_stderr():
         for config in configs:
             folder = RunFolder(options.out / f"seed-{config.seed}" if are_several else options.out)
-            if options.force:
-                folder.clear()
             run = Run(
                 config,
                 folder,
                 interruption=interruption,
                 seconds_between_checkpoints=options.checkpoint_every,
+                start_over=options.force,
             )
             try:
                 with tracking.tracked(options.tracking, run):
                     result = run.execute()
             except Interrupted as stopped:
-                print(f"{folder.path}: stopped by {stopped}; the same command goes on from here")
+                same = "the same command" + (" without --force" if options.force else "")
+                print(f"{folder.path}: stopped by {stopped}; {same} goes on from here")
                 return RESUME_EXIT_CODE
             print(summary(result))
             print(f"{folder.path}: {result['status']}\n")

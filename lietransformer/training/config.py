@@ -5,15 +5,25 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from lietransformer.data.augmentation import Augmentation
+from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
+from lietransformer.groups import get_group
 from lietransformer.models.presets import Preset, get_preset, presets
 from lietransformer.settings import read_settings, validated
 from lietransformer.tasks.base import TaskName
@@ -22,6 +32,11 @@ from lietransformer.training.schedule import ScheduleKind
 Device = Literal["cpu", "cuda"]
 Precision = Literal["float32", "float64", "tf32", "bf16"]
 Weights = Literal["best", "final"]
+
+_NULL_MEANS_SOMETHING = ("n_train", "target", "patience", "validation_examples", "test_examples")
+
+# What a task gives to a model, and cannot be changed for one.
+_GIVEN_BY_THE_TASK = ("input_width", "output_width", "space_dimension", "points", "read_out")
 
 # Which augmentations make sense on the space of a task.
 _AUGMENTATIONS: dict[str, tuple[str, ...]] = {
@@ -93,17 +108,26 @@ class RunConfig(BaseModel):
         """What is left out or null, where null means nothing of its own."""
         if not isinstance(given, dict) or given.get("task") not in get_args(TaskName):
             return given  # the ordinary checks will say what is wrong
-        known = {name: value for name, value in given.items() if value is not None}
+        known = {
+            name: value
+            for name, value in given.items()
+            if value is not None or name in _NULL_MEANS_SOMETHING
+        }
         if known.get("device") == "auto":
             known["device"] = "cuda" if torch.cuda.is_available() else "cpu"
         defaults = _paper_settings(known)
         return defaults | known
 
-    @field_validator("threads", "epochs", "seed", "n_train", "batch_size", mode="before")
+    @field_validator("*", mode="before")
     @classmethod
-    def _is_no_flag(cls, value: object) -> object:
-        if isinstance(value, bool):  # which Python would take for 0 or 1
-            raise ValueError("a number was expected, not yes or no")
+    def _is_what_it_looks_like(cls, value: object, info: Any) -> object:
+        """Numbers are numbers: neither yes nor "10", nor 10.0 where they are counted."""
+        assert info.field_name is not None
+        kind = cls.model_fields[info.field_name].annotation
+        if kind in (int, int | None) and value is not None and type(value) is not int:
+            raise ValueError("a whole number was expected")
+        if kind is float and type(value) not in (int, float):
+            raise ValueError("a number was expected (10 to the power −3 is 1.0e-3 in YAML)")
         return value
 
     @field_validator("betas")
@@ -119,6 +143,9 @@ class RunConfig(BaseModel):
             raise ValueError("n_train is needed for springs: the paper's are 10 to 96000")
         if (self.target is not None) != (self.task == "qm9"):
             raise ValueError("target is needed for qm9, and for nothing else")
+        targets = [prop.name for prop in PROPERTIES]
+        if self.target is not None and self.target not in targets:
+            raise ValueError(f"target must be one of {', '.join(targets)}")
         if self.augmentation not in _AUGMENTATIONS[self.task]:
             known = ", ".join(_AUGMENTATIONS[self.task])
             raise ValueError(f"augmentation for {self.task} must be one of {known}")
@@ -142,7 +169,7 @@ class RunConfig(BaseModel):
         except ValueError:
             names = ", ".join(p.model for p in presets() if p.task == self.task)
             raise ValueError(f"model must be one of {names}; found {self.model!r}") from None
-        return replace(preset, config=_with(preset.config, self.architecture, "architecture"))
+        return _changed(preset, self.architecture)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -243,10 +270,10 @@ def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
     merged = defaults | given
     try:
         steps = merged["epochs"] * math.ceil(merged["n_train"] / merged["batch_size"])
-        preset = get_preset("springs", merged["model"])
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        preset = _changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
+        return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
         return False  # the ordinary checks will say what is wrong
-    return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
 
 
 def _can_be_compiled(preset: Preset) -> bool:
@@ -258,20 +285,38 @@ def _is_random(preset: Preset) -> bool:
     return any(part is not None and part.is_random for part in parts)
 
 
+def _changed(preset: Preset, architecture: dict[str, Any]) -> Preset:
+    """A model with some settings of its own; only those that leave it a model of its task."""
+    for name in _GIVEN_BY_THE_TASK:
+        if name in architecture:
+            raise ValueError(f"architecture.{name}: follows from the task and cannot be changed")
+    changed = replace(preset, config=_with(preset.config, architecture, "architecture"))
+    if preset.group and changed.group != preset.group:
+        space, new = (get_group(name).space_dimension for name in (preset.group, changed.group))
+        if new != space:
+            raise ValueError(
+                f"architecture.group: {changed.group} acts on a space of {new} dimensions, and "
+                f"{preset.task} are in {space}"
+            )
+    return changed
+
+
 def _with(config: Any, changes: dict[str, Any], path: str) -> Any:
     """A model's settings with some of them changed, also within its parts."""
-    known = {field.name: getattr(config, field.name) for field in fields(config)}
+    kinds = get_type_hints(type(config))
     new = {}
     for name, value in changes.items():
-        if name not in known:
-            raise ValueError(f"{path}.{name}: expected one of {', '.join(known)}")
-        old = known[name]
-        if is_dataclass(old) and isinstance(value, dict):
+        if name not in kinds:
+            raise ValueError(f"{path}.{name}: expected one of {', '.join(kinds)}")
+        old = getattr(config, name)
+        if is_dataclass(old):
+            if not isinstance(value, dict):
+                raise ValueError(f"{path}.{name}: expected a mapping of settings, not {value!r}")
             new[name] = _with(old, value, f"{path}.{name}")
-        elif type(old) is float and type(value) is int:
-            new[name] = float(value)
-        elif old is not None and type(value) is not type(old):
-            raise ValueError(f"{path}.{name}: expected a value like {old!r}, not {value!r}")
-        else:
-            new[name] = value
+            continue
+        try:
+            new[name] = TypeAdapter(kinds[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise ValueError(f"{path}.{name}: {problem}, not {value!r}") from None
     return replace(config, **new)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lietransformer.data.writer import create_dataset
 from lietransformer.errors import UserError, explain
-from lietransformer.training.experiment import Experiment
+from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.run_folder import SCHEMA_VERSION, RunFolder, write_json
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,9 @@ def evaluate_run(
     config = folder.config()
     if data is not None:
         config = config.model_copy(update={"data": data})
+    prepare_process(config)
     experiment = Experiment(config)
+    experiment.task.constants = folder.read_config_json()["constants"]
     own_hash = config.identity_hash(experiment.file.content_hash)
     if out is None and own_hash != folder.read_config_json()["hash"]:
         raise UserError(

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lietransformer.allocation import keep_freed_memory
 from lietransformer.data import springs
 from lietransformer.data.batches import to_device
 from lietransformer.data.examples import (
@@ -23,6 +24,8 @@ from lietransformer.models.presets import count_parameters
 from lietransformer.random import stream
 from lietransformer.tasks import ConstellationsTask, Evaluation, QM9Task, SpringsTask, Task
 from lietransformer.training.config import RunConfig
+
+_MOST_GRAPHS = 1024
 
 
 class Experiment:
@@ -121,11 +124,23 @@ class Experiment:
         return stream(self.config.sampling_seed, purpose, step)
 
 
+def prepare_process(config: RunConfig) -> None:
+    """Threads, memory and precision of products, which belong to the process as a whole."""
+    torch.set_num_threads(config.threads)
+    keep_freed_memory()
+    # Said in either case: a process may have had a run of another precision before.
+    torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
+
+
 def compiled(predictor: nn.Module) -> nn.Module:
     """One graph for every shape it meets: none of it is left to Python, none is generalised.
 
     Compiled code is kept on disk by torch, so that only the first process pays for it.
     """
+    # Shapes of training and evaluation, their last batches, and each seed's model: torch would
+    # give up after eight.
+    torch._dynamo.config.recompile_limit = _MOST_GRAPHS
+    torch._dynamo.config.accumulated_recompile_limit = _MOST_GRAPHS
     return torch.compile(predictor, fullgraph=True, dynamic=False)  # type: ignore[return-value]
 
 

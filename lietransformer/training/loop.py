@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lietransformer.allocation import keep_freed_memory
+from lietransformer.data.batches import size_of
 from lietransformer.errors import UserError
 from lietransformer.files import exclusive
 from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
 from lietransformer.training.config import RunConfig
 from lietransformer.training.display import Display
 from lietransformer.training.evaluation import run_tests
-from lietransformer.training.experiment import Experiment
+from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.interruption import Interrupted, Interruption
 from lietransformer.training.machine import (
     describe_machine,
@@ -52,6 +52,7 @@ class Run:
         *,
         interruption: Interruption | None = None,
         seconds_between_checkpoints: float = _SECONDS_BETWEEN_CHECKPOINTS,
+        start_over: bool = False,
         on_record: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare a run; nothing is read or written yet.
@@ -61,12 +62,14 @@ class Run:
             folder: where it is kept.
             interruption: how it learns that it has to stop.
             seconds_between_checkpoints: how much work may be lost at most.
+            start_over: remove what the folder holds of a run, as soon as this one can begin.
             on_record: called when a point was added to the curves.
         """
         self.config = config
         self.folder = folder
         self._interruption = interruption or Interruption()
         self._seconds_between_checkpoints = seconds_between_checkpoints
+        self._start_over = start_over
         self._on_record = on_record
         self.has_begun = False  # whether the folder is known to be this run's
 
@@ -76,16 +79,14 @@ class Run:
         A run that is done already is left as it is.
         """
         config, folder = self.config, self.folder
-        torch.set_num_threads(config.threads)
-        keep_freed_memory()
-        if config.device == "cuda":
-            precision = "high" if config.precision == "tf32" else "highest"
-            torch.set_float32_matmul_precision(precision)
+        prepare_process(config)
         with exclusive(folder.state_folder / "lock", f"runs in {folder.path}"):
             self.experiment = Experiment(config)
             self.experiment.between_batches = self._interruption.check
             identity_hash = config.identity_hash(self.experiment.file.content_hash)
-            folder.claim(config, identity_hash)
+            if self._start_over:
+                folder.clear()
+            folder.claim(config, identity_hash, self.experiment.task.constants)
             self.has_begun = True
             self._checkpoints = CheckpointFile(folder.state_folder, identity_hash)
             if not folder.is_done:
@@ -123,6 +124,7 @@ class Run:
 
     def _save(self) -> None:
         self._saved = time.monotonic()
+        self._read_losses()
         checkpoint = Checkpoint(
             self.progress,
             self.experiment.model.state_dict(),
@@ -149,7 +151,7 @@ class Run:
         """All steps that are left, with their evaluations."""
         self._saved = time.monotonic()
         self._due = set(evaluation_steps(self.total_steps, self.config.evaluations))
-        self._unread: list[Tensor] = []
+        self._unread: list[tuple[Tensor, int]] = []
         progress = self.progress
         with Display(self.config, self.total_steps, progress.step) as self._display:
             try:
@@ -163,7 +165,6 @@ class Run:
                 self.experiment.model.load_state_dict(self.good)
                 log.error("diverged: %s; the last good weights are kept", what)
             except Interrupted:
-                self._read_losses()
                 self._save_if_possible()
                 raise
         self._save_if_possible()
@@ -183,7 +184,7 @@ class Run:
                 self.optimiser.zero_grad(set_to_none=True)
                 loss = experiment.loss(batch, progress.step)
                 loss.backward()
-                self._unread.append(loss.detach())
+                self._unread.append((loss.detach(), size_of(batch)))
                 if len(self._unread) >= _STEPS_BETWEEN_READS[self.config.device]:
                     self._read_losses()
                 self.optimiser.step()
@@ -193,7 +194,6 @@ class Run:
             if self._is_over():
                 return
             if time.monotonic() - self._saved > self._seconds_between_checkpoints:
-                self._read_losses()
                 self._save_if_possible()
 
     def _set_learning_rate(self, epoch: int) -> None:
@@ -206,13 +206,13 @@ class Run:
 
     def _read_losses(self) -> None:
         """Add the losses since the last time to their sum; notice if one is not finite."""
-        losses = [loss.item() for loss in self._unread]
+        losses = [(loss.item(), size) for loss, size in self._unread]
         self._unread = []
-        for loss in losses:
+        for loss, size in losses:
             if not math.isfinite(loss):
                 raise _Diverged(f"training loss {loss}")
-            self.progress.loss_sum += loss
-            self.progress.loss_count += 1
+            self.progress.loss_sum += size * loss
+            self.progress.loss_count += size
 
     # ---- evaluation
 
@@ -228,9 +228,10 @@ class Run:
 
     def _record(self, metrics: dict[str, float]) -> None:
         progress, task = self.progress, self.experiment.task
+        for name, number in metrics.items():
+            if not math.isfinite(number):
+                raise _Diverged(f"validation {name} {number}")
         value = metrics[task.selection]
-        if not math.isfinite(value):
-            raise _Diverged(f"validation {task.selection} {value}")
         weights = _copy_of(self.experiment.model)
         is_first = progress.best_step < 0
         gain = (value - progress.best_value) * (1 if task.larger_is_better else -1)

@@ -15,7 +15,7 @@ import psutil
 import torch
 
 from lietransformer.errors import UserError
-from lietransformer.training.run_folder import append_line
+from lietransformer.training.run_folder import append_line, drop_incomplete_line
 
 _PACKAGES = ("lietransformer", "torch", "numpy", "h5py")
 _SECONDS_BETWEEN_SAMPLES = 10.0
@@ -64,6 +64,7 @@ def monitoring(path: Path, device: torch.device) -> Iterator[None]:
 
     The names are those that the tracking UI shows as system metrics.
     """
+    drop_incomplete_line(path)
     over = threading.Event()
     process = psutil.Process()
     process.cpu_percent()  # the first call only starts the clock

@@ -11,8 +11,8 @@ result.json       the final numbers; written last, so that it exists when the ru
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -25,7 +25,15 @@ from lietransformer.settings import validated
 from lietransformer.training.config import RunConfig
 
 SCHEMA_VERSION = 1
-_FILES = ("config.json", "metrics.jsonl", "system.jsonl", "model.pt", "evaluation.h5")
+_FILES = (
+    "result.json",  # first, when a run is removed: without it a run is not done
+    "evaluation.json",
+    "evaluation.h5",
+    "model.pt",
+    "metrics.jsonl",
+    "system.jsonl",
+    "config.json",
+)
 
 
 class RunFolder:
@@ -51,21 +59,30 @@ class RunFolder:
 
         A workflow system removes the outputs of a job before it tries again.
         """
-        return self.path.parent / ".resume" / self.path.name
+        path = self.path.resolve()  # so that every way to name the folder leads here
+        return path.parent / ".resume" / path.name
 
-    def claim(self, config: RunConfig, identity_hash: str) -> None:
-        """Make it the folder of this run; refuse one that belongs to another."""
-        if self.config_file.exists():
-            stored = self.read_config_json()
-            if stored["hash"] != identity_hash:
-                theirs, ours = stored["config"], config.model_dump(mode="json")
-                raise UserError(
-                    explain(
-                        expected=f"{self.path} to be new, or to hold a run of these settings",
-                        found=f"a run of others ({_differences(theirs, ours)})",
-                        remedy="choose another folder, or start over with --force",
-                    )
+    def claim(
+        self, config: RunConfig, identity_hash: str, constants: dict[str, float] | None = None
+    ) -> None:
+        """Make it the folder of this run; refuse one that belongs to another.
+
+        Args:
+            config: the run's settings.
+            identity_hash: of settings and data.
+            constants: numbers of the task that its outputs depend on.
+        """
+        if self.is_done and self.result().get("hash") != identity_hash:
+            self.require_own(config, identity_hash)
+            raise UserError(
+                explain(
+                    expected=f"{self.path} to be new, or to hold a run of these settings",
+                    found="the result of another run",
+                    remedy="choose another folder, or start over with --force",
                 )
+            )
+        if self.config_file.exists():
+            self.require_own(config, identity_hash)
             return
         if self.path.exists() and not self.path.is_dir():
             raise UserError(
@@ -79,18 +96,45 @@ class RunFolder:
             "schema_version": SCHEMA_VERSION,
             "hash": identity_hash,
             "config": config.model_dump(mode="json"),
+            "constants": constants or {},
         }
         write_json(self.config_file, stored)
 
+    def require_own(self, config: RunConfig, identity_hash: str) -> None:
+        """Refuse a folder whose settings are another run's, and say in what they differ."""
+        if not self.config_file.exists():
+            return
+        stored = self.read_config_json()
+        if stored["hash"] != identity_hash:
+            theirs, ours = stored["config"], config.model_dump(mode="json")
+            raise UserError(
+                explain(
+                    expected=f"{self.path} to be new, or to hold a run of these settings",
+                    found=f"a run of others ({_differences(theirs, ours)})",
+                    remedy="choose another folder, or start over with --force",
+                )
+            )
+
     def clear(self) -> None:
-        """Remove the run, its result first: a run without one is not done."""
-        for name in ("result.json", *_FILES):
-            (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.state_folder, ignore_errors=True)
+        """Remove the run's files, and no others."""
+        try:
+            for path in (
+                *(self.path / name for name in _FILES),
+                *self.state_folder.glob("*.pt"),
+            ):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(
+                explain(
+                    expected=f"to be able to remove the run in {self.path}",
+                    found=(error.strerror or str(error)).lower(),
+                    remedy="check the permissions, or choose another folder",
+                )
+            ) from error
 
     def read_config_json(self) -> dict[str, Any]:
         """The settings and the hash as they are stored."""
-        return _read_json(self.config_file, keys=("hash", "config"))
+        return _read_json(self.config_file, keys=("hash", "config", "constants"))
 
     def config(self) -> RunConfig:
         """The run's settings."""
@@ -172,6 +216,12 @@ def write_json(path: Path, content: Any) -> None:
             part.write_text(text, encoding="utf-8")
         except OSError as error:
             raise cannot_write(path, error) from error
+
+
+def drop_incomplete_line(path: Path) -> None:
+    """Remove what a killed process has left of its last line, before more is added."""
+    with suppress(FileNotFoundError), open(path, "r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def append_line(path: Path, record: dict[str, Any]) -> None:

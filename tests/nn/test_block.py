@@ -34,11 +34,7 @@ def test_block(norm: str) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("many", [1, 1000], ids=["one head at a time", "all heads at once"])
-def test_per_head_layers_are_a_linear_layer_for_every_head(
-    shared: bool, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lietransformer.nn.mlp._MANY_COLUMNS", many)
+def test_per_head_layers_are_a_linear_layer_for_every_head(shared: bool) -> None:
     torch.manual_seed(0)
     mlp = PerHeadMLP(3, [4, 5, 2]).double()
     x = torch.randn(1 if shared else 3, 4, 7, generator=seeded(), dtype=torch.float64)

@@ -84,7 +84,13 @@ def test_a_model_of_another_architecture() -> None:
         ({"model": "LieTransformer-T9"}, "model must be one of LieTransformer-T2"),
         ({"n_train": None}, "n_train is needed for springs"),
         ({"n_train": 0}, "n_train"),
-        ({"n_train": True}, "not yes or no"),
+        ({"n_train": True}, "a whole number was expected"),
+        ({"n_train": 10.0}, "a whole number was expected"),
+        ({"n_train": "10"}, "a whole number was expected"),
+        ({"epochs": "1e3"}, "epochs: a whole number was expected"),
+        ({"learning_rate": "1e-3"}, "learning_rate: a number was expected"),
+        ({"warmup": True}, "warmup: a number was expected"),
+        ({"task": "qm9", "model": "LieTransformer-T3", "target": "x"}, "target must be one of"),
         ({"target": "homo"}, "target is needed for qm9"),
         ({"task": "qm9", "model": "LieTransformer-T3"}, "target is needed for qm9"),
         ({"augmentation": "SO3"}, "augmentation for springs must be one of none, T2, SE2"),
@@ -96,8 +102,12 @@ def test_a_model_of_another_architecture() -> None:
         ({"device": "tpu"}, "device"),
         ({"colour": "red"}, "colour: expected one of task, model"),
         ({"architecture": {"depth": 3}}, "architecture.depth: expected one of points"),
-        ({"architecture": {"width": "wide"}}, "architecture.width: expected a value like 256"),
+        (
+            {"architecture": {"width": "wide"}},
+            "architecture.width: Input should be a valid integer",
+        ),
         ({"architecture": {"width": 0}}, "width of at least 1"),
+        ({"architecture": {"points": 5}}, "architecture.points: follows from the task"),
         ({"test_weights": []}, "test_weights must name best, final or both"),
         ({"compile": True, "task": "constellations", "model": "SetTransformer"}, "compile"),
     ],
@@ -108,6 +118,41 @@ def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=r"in run\.yaml") as error:
         validated(RunConfig, given, Path("run.yaml"))
     assert message in str(error.value)
+
+
+LIE_TRANSFORMER: dict[str, Any] = {
+    "task": "springs",
+    "model": "LieTransformer-T2",
+    "data": "x.h5",
+    "n_train": 10,
+}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "message"),
+    [
+        ({"group": "T(3)"}, "architecture.group: T(3) acts on a space of 3 dimensions"),
+        ({"neighbourhood": 3}, "architecture.neighbourhood: expected a mapping"),
+        ({"neighbourhood": {"samples": "two"}}, "architecture.neighbourhood.samples"),
+        ({"attention": {"score_width": [1]}}, "architecture.attention.score_width"),
+        ({"attention": {"content": "dot"}}, "architecture.attention.content"),
+    ],
+)
+def test_mistakes_in_the_architecture(architecture: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        validated(RunConfig, {**LIE_TRANSFORMER, "architecture": architecture})
+    assert message in str(error.value)
+
+
+def test_a_random_architecture_is_not_compiled() -> None:
+    config = settings(**LIE_TRANSFORMER, architecture={"neighbourhood": {"samples": 2}})
+    assert not config.compile
+    with pytest.raises(UserError, match="draws random numbers"):
+        validated(RunConfig, {**config.model_dump(), "compile": True})
+
+
+def test_patience_can_be_switched_off() -> None:
+    assert run(task="constellations", model="SetTransformer", patience=None).patience is None
 
 
 def test_heads_that_do_not_divide_the_width() -> None:

@@ -275,6 +275,44 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, springs_file: Pa
         run(tiny(springs_file), tmp_path / "run").execute()
 
 
+def test_a_result_of_other_settings_is_not_taken_for_ones_own(
+    tmp_path: Path, springs_file: Path
+) -> None:
+    run(tiny(springs_file), tmp_path / "run").execute()
+    (tmp_path / "run" / "config.json").unlink()
+    with pytest.raises(UserError, match="found the result of another run"):
+        run(tiny(springs_file, seed=9), tmp_path / "run").execute()
+
+
+def test_starting_over_does_not_disturb_a_run_that_goes_on(
+    tmp_path: Path, springs_file: Path
+) -> None:
+    folder = RunFolder(tmp_path / "run")
+    run(tiny(springs_file), folder.path).execute()
+    before = numbers(folder.path)
+    with (
+        exclusive(folder.state_folder / "lock", "trains"),
+        pytest.raises(UserError, match="found another one"),
+    ):
+        run(tiny(springs_file, seed=1), folder.path, start_over=True).execute()
+    with pytest.raises(UserError, match="no such file"):
+        run(tiny(tmp_path / "none.h5"), folder.path, start_over=True).execute()
+    assert numbers(folder.path) == before
+
+
+def test_starting_over_removes_nothing_but_the_run(tmp_path: Path, springs_file: Path) -> None:
+    inside, sibling = tmp_path / "run" / "notes.txt", tmp_path / ".resume" / "other" / "x.pt"
+    for path in (inside, sibling):
+        path.parent.mkdir(parents=True)
+        path.write_text("precious")
+    for _ in range(2):
+        unusual = tmp_path / "run" / ".." / "run"
+        run(tiny(springs_file), unusual, start_over=True).execute()
+    assert inside.exists()
+    assert sibling.exists()
+    assert not (tmp_path / "run" / ".resume").exists()
+
+
 def test_a_run_that_is_done_is_left_alone(
     tmp_path: Path, springs_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
