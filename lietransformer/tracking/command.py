@@ -75,9 +75,14 @@ def sync(uri: str, folders: list[Any]) -> int:
     from lietransformer.tracking.ingest import Ingestion
     from lietransformer.tracking.store import open_store, reason
 
+    changed, broken = 0, []
     try:
         with open_store(uri) as client:
-            return sum(Ingestion(client, folder).update() for folder in folders)
+            for folder in folders:
+                try:
+                    changed += Ingestion(client, folder).update()
+                except UserError as error:  # this folder's, and no reason to leave out others
+                    broken.append(str(error))
     except UserError:
         raise
     except Exception as error:  # MLflow, SQLAlchemy and HTTP have no common ancestor
@@ -88,6 +93,9 @@ def sync(uri: str, folders: list[Any]) -> int:
                 remedy="check the address and that the server runs; nothing is lost, sync again",
             )
         ) from error
+    if broken:
+        raise UserError(f"{changed} runs were brought up to date, but not all: {' '.join(broken)}")
+    return changed
 
 
 @contextmanager

@@ -57,3 +57,29 @@ def test_errors_are_in_the_unit_of_the_table(real_qm9: DatasetFile) -> None:
 def test_an_unknown_target(real_qm9: DatasetFile) -> None:
     with pytest.raises(UserError, match="a target among alpha, gap"):
         QM9Task("energy", real_qm9)
+
+
+class Half(Constant):
+    """Answers in bfloat16, as a model under autocast does."""
+
+    def forward(self, cloud: PointCloud, *, generator: torch.Generator | None = None) -> Tensor:
+        return super().forward(cloud, generator=generator).bfloat16()
+
+
+def test_errors_are_not_rounded_to_the_precision_of_the_outputs(real_qm9: DatasetFile) -> None:
+    """The mean of G is about −70,000 meV: in bfloat16 it would be off by hundreds."""
+    task = QM9Task("G", real_qm9)
+    batches = list(Loader(MoleculeExamples(real_qm9, "test"), 1000).epoch(0))
+    plain, half = (task.metrics(model(0.0), batches) for model in (Constant, Half))
+    assert half == plain
+
+
+def test_constants_are_those_of_the_training(real_qm9: DatasetFile) -> None:
+    """A model that is tested on other data still answers in units of its own training set."""
+    task = QM9Task("homo", real_qm9)
+    batches = list(Loader(MoleculeExamples(real_qm9, "test"), 1000).epoch(0))
+    shifted = QM9Task("homo", real_qm9)
+    shifted.constants = {"mean": task.mean + task.std, "std": task.std}
+    assert shifted.constants == {"mean": task.mean + task.std, "std": task.std}
+    expected = task.metrics(Constant(1.0), batches)
+    assert shifted.metrics(Constant(0.0), batches) == pytest.approx(expected, rel=1e-5)

@@ -155,3 +155,16 @@ def test_a_folder_of_something_else(
     (tmp_path / "result.json").write_text("{}")
     assert main(["sync", str(tmp_path), "--tracking", f"sqlite:///{database}"]) == 1
     assert "config.json with hash and config; found something else" in capsys.readouterr().err
+
+
+def test_one_damaged_run_does_not_keep_the_others_out(
+    tmp_path: Path, finished: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished.path, tmp_path / "runs" / "whole")
+    shutil.copytree(finished.path, tmp_path / "runs" / "damaged")
+    (tmp_path / "runs" / "damaged" / "config.json").write_text("{}")
+    arguments = ["sync", str(tmp_path / "runs"), "--tracking", f"sqlite:///{tmp_path}/mlflow.db"]
+    assert main(arguments) == 1
+    message = capsys.readouterr().err
+    assert "1 runs were brought up to date, but not all: expected" in message
+    assert "damaged/config.json with hash and config" in message

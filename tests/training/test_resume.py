@@ -22,7 +22,6 @@ from lietransformer.training.run_folder import RunFolder, load
 from tests.training.runs import command, numbers, settings, tiny
 
 COMMAND = Path(sys.executable).with_name("lietransformer")
-STEPS = 12
 
 
 class _After(Interruption):
@@ -50,24 +49,38 @@ def undisturbed(springs_file: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return numbers(path)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"learning_rate": 1e18, "schedule": "constant", "epochs": 2},
+        {"learning_rate": 1e-30, "patience": 1, "evaluations": 4},
+    ],
+    ids=["ordinary", "diverging", "out of patience"],
+)
 def test_stopped_at_every_place(
-    tmp_path: Path, springs_file: Path, undisturbed: dict[str, Any]
+    tmp_path: Path, springs_file: Path, changes: dict[str, Any]
 ) -> None:
     """Before each step, and before each batch of each evaluation and test."""
+    config = tiny(springs_file, **changes)
+    run(config, tmp_path / "undisturbed").execute()
+    undisturbed = numbers(tmp_path / "undisturbed")
     looks = 0
     while True:
         path = tmp_path / str(looks)
         try:
-            run(tiny(springs_file), path, interruption=_After(looks)).execute()
+            run(config, path, interruption=_After(looks)).execute()
         except Interrupted:
             assert not RunFolder(path).is_done
-            result = run(tiny(springs_file), path).execute()
+            result = run(config, path).execute()
             assert result["sessions"] == 2
             assert numbers(path) == undisturbed, looks
             looks += 1
         else:
             break
-    assert looks >= STEPS + 6 + 4  # steps, evaluations, tests
+    # Before every step, evaluation and test.
+    steps, records = undisturbed["result"]["steps"], len(undisturbed["records"])
+    assert looks >= steps + records + 4
 
 
 def test_stopped_again_and_again(

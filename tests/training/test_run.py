@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
+from lietransformer.training.schedule import learning_rate_factor
 from tests.training.runs import numbers, settings, tiny, weights_are_finite
 
 
@@ -21,10 +23,10 @@ def execute(config: RunConfig, path: Path) -> dict[str, object]:
 
 def test_a_run_is_a_plain_training_loop(tmp_path: Path, springs_file: Path) -> None:
     """The same weights as a loop of a few lines with torch's own optimiser and schedule."""
-    config = tiny(springs_file, evaluations=1)
+    config = tiny(springs_file, evaluations=1, betas=[0.5, 0.9])
     execute(config, tmp_path / "run")
     experiment = Experiment(config)
-    optimiser = torch.optim.Adam(experiment.model.parameters(), lr=1e-3)
+    optimiser = torch.optim.Adam(experiment.model.parameters(), lr=1e-3, betas=(0.5, 0.9))
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=4)
     losses = []
     for epoch in range(4):
@@ -115,13 +117,75 @@ def test_the_same_settings_give_the_same_numbers(tmp_path: Path, springs_file: P
 
 def test_patience_ends_a_run(tmp_path: Path, springs_file: Path) -> None:
     # A learning rate of next to nothing: the validation error stands still.
-    config = tiny(
-        springs_file, learning_rate=1e-30, epochs=50, evaluations=50, patience=3, n_train=5
-    )
+    config = tiny(springs_file, learning_rate=1e-30, epochs=50, evaluations=50, patience=3)
     result = execute(config, tmp_path / "run")
     assert result["stopped_early"]
     assert result["status"] == "finished"
     assert result["epochs"] == 4  # the first evaluation, and three that were no better
+
+
+def test_the_learning_rate_follows_its_schedule(tmp_path: Path, springs_file: Path) -> None:
+    changes = {"schedule": "cosine_warmup", "warmup": 0.5, "evaluations": 12}
+    shares = {"step": [step / 12 for step in range(12)], "epoch": [0.0] * 3 + [0.25] * 3}
+    shares["epoch"] += [0.5] * 3 + [0.75] * 3
+    for per, done in shares.items():
+        execute(tiny(springs_file, schedule_per=per, **changes), tmp_path / per)
+        rates = [record["learning_rate"] for record in RunFolder(tmp_path / per).records()]
+        factors = [learning_rate_factor("cosine_warmup", share, 0.5) for share in done]
+        assert rates == pytest.approx([1e-3 * factor for factor in factors])
+
+
+def test_each_seed_has_its_effect(tmp_path: Path, springs_file: Path) -> None:
+    weights: list[dict[str, Any]] = []
+    choices: list[dict[str, int]] = [{}, {"data_seed": 1}, {"seed": 1, "data_seed": 0}]
+    for seeds in choices:
+        execute(tiny(springs_file, **seeds), tmp_path / str(len(weights)))
+        weights.append(numbers(tmp_path / str(len(weights)))["weights"])
+    assert weights[0] != weights[1]
+    assert weights[0] != weights[2]
+
+
+def test_samples_are_new_in_each_step_and_the_same_in_each_evaluation(
+    constellations_file: Path,
+) -> None:
+    config = settings(
+        task="constellations",
+        model="LieTransformer-SE2",
+        architecture={"width": 8, "layers": 1, "heads": 2},
+        data=constellations_file,
+        threads=1,
+        validation_examples=10,
+    )
+    experiment = Experiment(config)
+    batch = next(experiment.batches(0))
+    losses = [experiment.loss(batch, step).item() for step in (0, 1, 0)]
+    assert losses[0] == losses[2]
+    assert losses[0] != losses[1]
+    assert experiment.validate() == experiment.validate()
+    other = Experiment(settings(**{**config.model_dump(), "sampling_seed": 1}))
+    assert other.loss(batch, 0).item() != losses[0]
+
+
+def test_evaluating_changes_nothing(qm9_file: Path) -> None:
+    """Batch norm and the radius of LieConv learn from what they see, but only in training."""
+    config = settings(
+        task="qm9",
+        model="LieConv-SE3",
+        architecture={"width": 16, "layers": 1},
+        data=qm9_file,
+        n_train=20,
+        target="homo",
+        threads=1,
+        validation_examples=10,
+    )
+    experiment = Experiment(config)
+    before = {name: t.clone() for name, t in experiment.model.state_dict().items()}
+    first = experiment.validate()
+    assert experiment.validate() == first
+    torch.testing.assert_close(experiment.model.state_dict(), before, rtol=0, atol=0)
+    assert experiment.model.training
+    experiment.loss(next(experiment.batches(0)), 0)
+    assert not torch.equal(experiment.model.state_dict()["radius"], before["radius"])
 
 
 def test_divergence_is_noticed_and_the_last_good_weights_are_kept(
@@ -163,6 +227,24 @@ def test_float64_and_bf16_are_what_they_say(tmp_path: Path, springs_file: Path) 
     assert results["bf16"] == pytest.approx(results["float32"], rel=0.1)
 
 
+def test_outputs_that_are_not_finite_are_divergence_whatever_the_accuracy(
+    tmp_path: Path, constellations_file: Path
+) -> None:
+    config = settings(
+        task="constellations",
+        model="SetTransformer",
+        architecture={"width": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1},
+        data=constellations_file,
+        n_train=32,
+        epochs=1,
+        learning_rate=1e30,
+        threads=1,
+        test_examples=10,
+    )
+    result = execute(config, tmp_path / "run")
+    assert result["status"] == "diverged"
+
+
 @pytest.mark.parametrize("model", ["LieTransformer-SE2", "SetTransformer"])
 def test_constellations(tmp_path: Path, constellations_file: Path, model: str) -> None:
     changes = {"width": 16} | ({"layers": 1} if "Lie" in model else {"encoder_layers": 1})
@@ -182,7 +264,9 @@ def test_constellations(tmp_path: Path, constellations_file: Path, model: str) -
     tests = result["test"]
     assert isinstance(tests, dict)
     assert list(tests["best"]) == ["test", "test_T2", "test_SE2"]
-    assert len(RunFolder(tmp_path / "run").records()) == 2
+    records = RunFolder(tmp_path / "run").records()
+    assert len(records) == 2
+    assert result["best"] == max(records, key=lambda record: record["validation/accuracy"])
     assert not (tmp_path / "run" / "evaluation.h5").exists()
 
 
