@@ -47,7 +47,7 @@ class QM9Task(Task[MoleculeBatch]):
 
     @constants.setter
     def constants(self, values: dict[str, float]) -> None:
-        self.mean, self.std = values["mean"], values["std"]
+        self.mean, self.std = values.get("mean", self.mean), values.get("std", self.std)
 
     def standardised(
         self,

@@ -58,7 +58,7 @@ def evaluate_run(
         config = config.model_copy(update={"data": data})
     prepare_process(config)
     experiment = Experiment(config)
-    experiment.task.constants = folder.read_config_json()["constants"]
+    experiment.task.constants = folder.read_config_json().get("constants", {})
     own_hash = config.identity_hash(experiment.file.content_hash)
     if out is None and own_hash != folder.read_config_json()["hash"]:
         raise UserError(

@@ -134,7 +134,7 @@ class RunFolder:
 
     def read_config_json(self) -> dict[str, Any]:
         """The settings and the hash as they are stored."""
-        return _read_json(self.config_file, keys=("hash", "config", "constants"))
+        return _read_json(self.config_file, keys=("hash", "config"))
 
     def config(self) -> RunConfig:
         """The run's settings."""

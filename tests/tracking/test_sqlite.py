@@ -13,7 +13,7 @@ from mlflow import MlflowClient
 from lietransformer.cli import main
 from lietransformer.tracking.store import open_store
 from lietransformer.training.config import read_runs
-from lietransformer.training.run_folder import RunFolder
+from lietransformer.training.run_folder import RunFolder, write_json
 from tests.tracking.runs import (
     MLFLOW_WARNINGS,
     assert_artifacts_are_the_files,
@@ -110,7 +110,9 @@ def settings_of_another(folder: RunFolder, out: Path, data: Path, **changes: obj
     other = RunFolder(Path(shutil.copytree(folder.path, out)))
     other.config_file.unlink()
     (config,), _ = read_runs(None, settings(data, **changes))
-    other.claim(config, config.identity_hash(folder.result()["dataset_hash"]))
+    identity_hash = config.identity_hash(folder.result()["dataset_hash"])
+    write_json(other.result_file, other.result() | {"hash": identity_hash})
+    other.claim(config, identity_hash)
     return other
 
 
