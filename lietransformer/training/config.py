@@ -5,6 +5,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -126,8 +127,11 @@ class RunConfig(BaseModel):
         kind = cls.model_fields[info.field_name].annotation
         if kind in (int, int | None) and value is not None and type(value) is not int:
             raise ValueError("a whole number was expected")
+        if kind is float and isinstance(value, str):
+            with suppress(ValueError):
+                return float(value)  # YAML takes 1e-3, without a point, for a text
         if kind is float and type(value) not in (int, float):
-            raise ValueError("a number was expected (10 to the power −3 is 1.0e-3 in YAML)")
+            raise ValueError("a number was expected")
         return value
 
     @field_validator("betas")

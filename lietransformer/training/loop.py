@@ -63,7 +63,7 @@ class Run:
             interruption: how it learns that it has to stop.
             seconds_between_checkpoints: how much work may be lost at most.
             start_over: remove what the folder holds of a run, as soon as this one can begin.
-            on_record: called when a point was added to the curves.
+            on_record: called when a point was added to the curves, and at the end.
         """
         self.config = config
         self.folder = folder
@@ -96,6 +96,7 @@ class Run:
                     tests = self._test()
                 # Last of all: its existence means that the run is done.
                 write_json(folder.result_file, self._result(identity_hash, tests))
+                self._on_record()
             self._checkpoints.remove()
         _remove_if_empty(folder)
         return folder.result()
