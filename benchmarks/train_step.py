@@ -15,60 +15,31 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from lietransformer.allocation import keep_freed_memory
+from benchmarks.comparison import (
+    BASELINE,
+    ROWS,
+    Measurement,
+    Row,
+    read_baseline,
+    with_baseline,
+    write_baseline,
+)
 from lietransformer.data.batches import to_device
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.tasks.base import TaskName
 from lietransformer.training.config import RunConfig, available_cores
-from lietransformer.training.experiment import Experiment
-from lietransformer.training.machine import describe_machine, peak_memory_gb
+from lietransformer.training.experiment import Experiment, prepare_process
+from lietransformer.training.machine import peak_memory_gb
 
-BASELINE = Path(__file__).with_name("baseline.json")
 WARM_UP_STEPS = 2
-# A step this much slower than the committed one is marked: less could be the machine.
-REGRESSION = 1.1
 _MATRIX_PRODUCTS = 10  # timed before the steps, and again after them
 
-
-@dataclass(frozen=True)
-class Row:
-    """A training step of the paper; costs are in GEMM-GFLOP.
-
-    Attributes:
-        name: as the table calls it.
-        task: what is trained.
-        model: its preset.
-        batch_size: examples in a step.
-        original: cost in the authors' released code.
-        goal: what it may cost here.
-        goal_peak_gb: memory it may take here; None where nothing is demanded.
-    """
-
-    name: str
-    task: TaskName
-    model: str
-    batch_size: int
-    original: float
-    goal: float
-    goal_peak_gb: float | None = None
-
-
-ROWS = (
-    Row("springs LieTransformer-T2 842k", "springs", "LieTransformer-T2", 100, 453, 180),
-    Row("springs LieTransformer-T2 139k", "springs", "LieTransformer-T2 small", 100, 208, 65),
-    Row("springs LieTransformer-SE2 139k", "springs", "LieTransformer-SE2 small", 100, 535, 160),
-    Row("springs LieConv-T2 895k", "springs", "LieConv-T2", 100, 368, 180),
-    Row("constellations LieTransformer-T2", "constellations", "LieTransformer-T2", 32, 80, 25),
-    Row("constellations LieTransformer-SE2", "constellations", "LieTransformer-SE2", 32, 88, 28),
-    Row("QM9 LieTransformer-T3", "qm9", "LieTransformer-T3", 75, 2566, 600, goal_peak_gb=3),
-    Row("QM9 LieConv-T3", "qm9", "LieConv-T3", 75, 875, 440),
-)
 
 # Examples of one size can be few. Molecules differ in size, so of those all are needed.
 _DATA_SETTINGS: dict[TaskName, tuple[str, ...]] = {
@@ -78,62 +49,6 @@ _DATA_SETTINGS: dict[TaskName, tuple[str, ...]] = {
 }
 _SPRINGS_SYSTEMS = 100
 _PAPER_SPRINGS_SYSTEMS = 3_000
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What a row took.
-
-    Attributes:
-        name: of the row.
-        gemm_gflop: cost of a step: seconds × gemm_gflops.
-        peak_gb: the most memory that the row's own process used.
-        goal_gemm_gflop: what it may cost.
-        seconds: of a step, the median.
-        gemm_gflops: GFLOP/s of the matrix product, the median.
-        original_gemm_gflop: cost in the authors' released code.
-        baseline: the committed cost, in GEMM-GFLOP; None if there is none.
-        goal_peak_gb: memory it may take.
-        compile_seconds: of the first step. Code that torch has compiled before is on disk.
-    """
-
-    name: str
-    gemm_gflop: float
-    peak_gb: float
-    goal_gemm_gflop: float
-    seconds: float
-    gemm_gflops: float
-    original_gemm_gflop: float
-    baseline: float | None
-    goal_peak_gb: float | None
-    compile_seconds: float
-
-    @property
-    def half_way(self) -> float:
-        """The middle between the authors' cost and the goal."""
-        return (self.original_gemm_gflop + self.goal_gemm_gflop) / 2
-
-    @property
-    def takes_too_much_memory(self) -> bool:
-        return self.goal_peak_gb is not None and self.peak_gb > self.goal_peak_gb
-
-    @property
-    def is_regression(self) -> bool:
-        """Whether it is slower than the committed figure by more than the machine explains."""
-        return self.baseline is not None and self.gemm_gflop > REGRESSION * self.baseline
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """What is met: the goal, in time and memory; or half of the way to it, in time."""
-        if self.gemm_gflop <= self.goal_gemm_gflop and not self.takes_too_much_memory:
-            marks = ["goal"]
-        else:
-            marks = ["half-way" if self.gemm_gflop <= self.half_way else "missed"]
-        if self.takes_too_much_memory:
-            marks.append(f"over {self.goal_peak_gb:g} GB")
-        if self.is_regression:
-            marks.append("slower than baseline")
-        return tuple(marks)
 
 
 class RowFailed(Exception):
@@ -163,13 +78,10 @@ def run_config(row: Row, data: Path, threads: int) -> RunConfig:
 
 def measure(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurement:
     """Train for a few steps in this process, which should have done nothing else before."""
-    torch.set_num_threads(threads)
-    keep_freed_memory()
-    experiment = Experiment(run_config(row, data, threads))
-    config = experiment.config
-    optimiser = torch.optim.Adam(
-        experiment.model.parameters(), lr=config.learning_rate, betas=config.betas, fused=True
-    )
+    config = run_config(row, data, threads)
+    prepare_process(config)
+    experiment = Experiment(config)
+    optimiser = experiment.optimiser()
     rates = list(_matrix_product_rates())
     times = [
         _step(experiment, optimiser, batch, number)
@@ -290,36 +202,6 @@ def measure_all(
                 print(f"{row.name} failed: {error}", file=sys.stderr, flush=True)
                 measured[row.name] = None
     return measured
-
-
-# ---- the committed figures
-
-
-def read_baseline(path: Path) -> dict[str, dict[str, Any]]:
-    """The committed rows by name; none if there is no such file."""
-    if not path.exists():
-        return {}
-    return {row["name"]: row for row in json.loads(path.read_text())}
-
-
-def write_baseline(path: Path, measurements: Sequence[Measurement], threads: int) -> None:
-    """Commit these rows; the others keep their figures."""
-    machine = describe_machine(torch.device("cpu"))
-    note = f"torch {machine['torch']}, {machine['processor']}, {threads} threads"
-    figures = ("name", "gemm_gflop", "peak_gb", "seconds", "gemm_gflops", "compile_seconds")
-    rows = read_baseline(path)
-    for measurement in measurements:
-        known = asdict(measurement)
-        rows[measurement.name] = {key: known[key] for key in figures} | {"note": note}
-    order = [row.name for row in ROWS if row.name in rows]
-    content = json.dumps([rows[name] for name in order], indent=2, sort_keys=True)
-    path.write_text(content + "\n")
-
-
-def with_baseline(measurement: Measurement, baseline: dict[str, dict[str, Any]]) -> Measurement:
-    """The same, beside the committed cost of this row."""
-    row = baseline.get(measurement.name)
-    return replace(measurement, baseline=None if row is None else row["gemm_gflop"])
 
 
 # ---- the command

@@ -13,7 +13,7 @@ def keep_freed_memory() -> None:
     """Let the C library keep the memory of tensors that were freed, for those that follow.
 
     By default it returns every large block to the operating system at once, which hands out
-    new ones page by page and filled with zeros: a third of a training step goes into that.
+    new ones page by page and filled with zeros, which takes a good part of a training step.
     Only time changes, no number does. Where there is no glibc, nothing happens.
     """
     with suppress(OSError, AttributeError):

@@ -75,9 +75,13 @@ def exclusive(lock: Path, what: str, *, wait: bool = False) -> Iterator[None]:
         what: what the process does that no other may do at the same time, for the message.
         wait: wait for the other process to end; otherwise its presence is an error.
     """
+    descriptor = None
     with _readable_system_errors(lock):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = _lock(lock, what, wait=wait)
+        while descriptor is None:
+            # A process that ends may remove the folder, if it is empty, at any moment.
+            with suppress(FileNotFoundError):
+                lock.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = _lock(lock, what, wait=wait)
     try:
         yield
     finally:

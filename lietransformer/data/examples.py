@@ -72,14 +72,7 @@ class FirstExamples(Examples[B]):
     """The first few of other examples."""
 
     def __init__(self, examples: Examples[B], count: int) -> None:
-        if not 1 <= count <= len(examples):
-            raise DatasetError(
-                explain(
-                    expected=f"1 to {len(examples):,} examples",
-                    found=f"{count:,}",
-                    remedy="use fewer, or generate a dataset with more",
-                )
-            )
+        _require_at_most(count, len(examples), "examples")
         self._rebuild = partial(type(self), examples, count)
         self._examples = examples
         self._count = count
@@ -192,14 +185,7 @@ class MoleculeExamples(Examples[MoleculeBatch]):
         require_choice("split", split, Split)
         chosen = np.array(file.array(f"split/{split}"))
         if split == "train" and n_train is not None:
-            if not 1 <= n_train <= len(chosen):
-                raise DatasetError(
-                    explain(
-                        expected=f"1 to {len(chosen):,} training molecules",
-                        found=f"{n_train:,}",
-                        remedy="use fewer, or generate a dataset with more",
-                    )
-                )
+            _require_at_most(n_train, len(chosen), "training molecules")
             chosen = chosen[:n_train]
         self._index = chosen
         self._rows = np.searchsorted(file.array("molecules/index"), chosen)
@@ -227,6 +213,17 @@ class MoleculeExamples(Examples[MoleculeBatch]):
             mask=torch.from_numpy(mask),
             targets=_tensor(self._targets, self._rows[numbers]).to(self._dtype),
             index=_tensor(self._index, numbers).long(),
+        )
+
+
+def _require_at_most(count: int, available: int, what: str) -> None:
+    if not 1 <= count <= available:
+        raise DatasetError(
+            explain(
+                expected=f"1 to {available:,} {what}",
+                found=f"{count:,}",
+                remedy="use fewer, or generate a dataset with more",
+            )
         )
 
 

@@ -6,17 +6,14 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args
 
 import torch
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    TypeAdapter,
-    ValidationError,
     field_validator,
     model_validator,
 )
@@ -24,10 +21,10 @@ from pydantic import (
 from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
-from lietransformer.groups import get_group
 from lietransformer.models.presets import Preset, get_preset, presets
 from lietransformer.settings import read_settings, validated
 from lietransformer.tasks.base import TaskName
+from lietransformer.training.architecture import changed
 from lietransformer.training.schedule import ScheduleKind
 
 Device = Literal["cpu", "cuda"]
@@ -35,9 +32,6 @@ Precision = Literal["float32", "float64", "tf32", "bf16"]
 Weights = Literal["best", "final"]
 
 _NULL_MEANS_SOMETHING = ("n_train", "target", "patience", "validation_examples", "test_examples")
-
-# What a task gives to a model, and cannot be changed for one.
-_GIVEN_BY_THE_TASK = ("input_width", "output_width", "space_dimension", "points", "read_out")
 
 # Which augmentations make sense on the space of a task.
 _AUGMENTATIONS: dict[str, tuple[str, ...]] = {
@@ -173,7 +167,7 @@ class RunConfig(BaseModel):
         except ValueError:
             names = ", ".join(p.model for p in presets() if p.task == self.task)
             raise ValueError(f"model must be one of {names}; found {self.model!r}") from None
-        return _changed(preset, self.architecture)
+        return changed(preset, self.architecture)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -274,7 +268,7 @@ def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
     merged = defaults | given
     try:
         steps = merged["epochs"] * math.ceil(merged["n_train"] / merged["batch_size"])
-        preset = _changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
+        preset = changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
         return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
         return False  # the ordinary checks will say what is wrong
@@ -287,40 +281,3 @@ def _can_be_compiled(preset: Preset) -> bool:
 def _is_random(preset: Preset) -> bool:
     parts = (getattr(preset.config, name, None) for name in ("lift", "neighbourhood"))
     return any(part is not None and part.is_random for part in parts)
-
-
-def _changed(preset: Preset, architecture: dict[str, Any]) -> Preset:
-    """A model with some settings of its own; only those that leave it a model of its task."""
-    for name in _GIVEN_BY_THE_TASK:
-        if name in architecture:
-            raise ValueError(f"architecture.{name}: follows from the task and cannot be changed")
-    changed = replace(preset, config=_with(preset.config, architecture, "architecture"))
-    if preset.group and changed.group != preset.group:
-        space, new = (get_group(name).space_dimension for name in (preset.group, changed.group))
-        if new != space:
-            raise ValueError(
-                f"architecture.group: {changed.group} acts on a space of {new} dimensions, and "
-                f"{preset.task} are in {space}"
-            )
-    return changed
-
-
-def _with(config: Any, changes: dict[str, Any], path: str) -> Any:
-    """A model's settings with some of them changed, also within its parts."""
-    kinds = get_type_hints(type(config))
-    new = {}
-    for name, value in changes.items():
-        if name not in kinds:
-            raise ValueError(f"{path}.{name}: expected one of {', '.join(kinds)}")
-        old = getattr(config, name)
-        if is_dataclass(old):
-            if not isinstance(value, dict):
-                raise ValueError(f"{path}.{name}: expected a mapping of settings, not {value!r}")
-            new[name] = _with(old, value, f"{path}.{name}")
-            continue
-        try:
-            new[name] = TypeAdapter(kinds[name]).validate_python(value, strict=True)
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"]
-            raise ValueError(f"{path}.{name}: {problem}, not {value!r}") from None
-    return replace(config, **new)

@@ -26,6 +26,7 @@ from lietransformer.tasks import ConstellationsTask, Evaluation, QM9Task, Spring
 from lietransformer.training.config import RunConfig
 
 _MOST_GRAPHS = 1024
+_REPETITIONS = 2
 
 
 class Experiment:
@@ -75,6 +76,13 @@ class Experiment:
     def steps_per_epoch(self) -> int:
         """Number of training batches in an epoch."""
         return len(self.train)
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        """Adam, as the settings say, for the model's parameters."""
+        config = self.config
+        return torch.optim.Adam(
+            self.model.parameters(), lr=config.learning_rate, betas=config.betas, fused=True
+        )
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Any]:
         """The training batches of an epoch, from number `first` on, on the run's device."""
@@ -158,7 +166,17 @@ def _available(name: str) -> torch.device:
 
 def _task(config: RunConfig, file: DatasetFile) -> Task[Any]:
     if config.task == "constellations":
-        return ConstellationsTask(int(file.config["repetitions"]))
+        repetitions = int(file.config["repetitions"])
+        if repetitions != _REPETITIONS:
+            raise UserError(
+                explain(
+                    expected=f"patterns that occur up to {_REPETITIONS} times in {file.path}, for "
+                    "which the paper's models have their outputs",
+                    found=f"up to {repetitions} times",
+                    remedy=f"generate the dataset with repetitions={_REPETITIONS}",
+                )
+            )
+        return ConstellationsTask(repetitions)
     if config.task == "springs":
         predicts = config.preset().predicts
         return SpringsTask(predicts, springs.config_of(file).step)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -105,10 +105,8 @@ class Run:
 
     def _restore(self) -> None:
         """Begin, or go on from the checkpoint."""
-        config, model = self.config, self.experiment.model
-        self.optimiser = torch.optim.Adam(
-            model.parameters(), lr=config.learning_rate, betas=config.betas, fused=True
-        )
+        model = self.experiment.model
+        self.optimiser = self.experiment.optimiser()
         checkpoint = self._checkpoints.read()
         if checkpoint is None:
             self.progress = Progress()
@@ -166,7 +164,8 @@ class Run:
                 self.experiment.model.load_state_dict(self.good)
                 log.error("diverged: %s; the last good weights are kept", what)
             except Interrupted:
-                self._save_if_possible()
+                with suppress(_Diverged):  # the next session will come to it again
+                    self._save_if_possible()
                 raise
         self._save_if_possible()
 

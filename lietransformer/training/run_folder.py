@@ -72,8 +72,8 @@ class RunFolder:
             identity_hash: of settings and data.
             constants: numbers of the task that its outputs depend on.
         """
+        self._require_own(config, identity_hash)
         if self.is_done and self.result().get("hash") != identity_hash:
-            self.require_own(config, identity_hash)
             raise UserError(
                 explain(
                     expected=f"{self.path} to be new, or to hold a run of these settings",
@@ -82,7 +82,6 @@ class RunFolder:
                 )
             )
         if self.config_file.exists():
-            self.require_own(config, identity_hash)
             return
         if self.path.exists() and not self.path.is_dir():
             raise UserError(
@@ -100,7 +99,7 @@ class RunFolder:
         }
         write_json(self.config_file, stored)
 
-    def require_own(self, config: RunConfig, identity_hash: str) -> None:
+    def _require_own(self, config: RunConfig, identity_hash: str) -> None:
         """Refuse a folder whose settings are another run's, and say in what they differ."""
         if not self.config_file.exists():
             return
@@ -146,8 +145,7 @@ class RunFolder:
 
     def write_records(self, records: Iterable[dict[str, Any]]) -> None:
         """Start the curves anew with these records: those that a checkpoint knows."""
-        with complete_or_absent(self.metrics_file) as part:
-            part.write_text("".join(map(_line, records)), encoding="utf-8")
+        _write_text(self.metrics_file, "".join(map(_line, records)))
 
     def add_record(self, record: dict[str, Any]) -> None:
         """Add a point to the curves."""
@@ -210,12 +208,7 @@ def load(path: Path) -> Any:
 
 def write_json(path: Path, content: Any) -> None:
     """JSON in a file that is complete or absent; numbers that are not finite become null."""
-    text = json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
-    with complete_or_absent(path) as part:
-        try:
-            part.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise cannot_write(path, error) from error
+    _write_text(path, json.dumps(_finite(content), indent=2, allow_nan=False) + "\n")
 
 
 def drop_incomplete_line(path: Path) -> None:
@@ -256,6 +249,14 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
                         remedy="remove that line",
                     )
                 ) from error
+
+
+def _write_text(path: Path, text: str) -> None:
+    with complete_or_absent(path) as part:
+        try:
+            part.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(path, error) from error
 
 
 def _line(record: dict[str, Any]) -> str:

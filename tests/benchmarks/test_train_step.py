@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks import train_step
-from benchmarks.train_step import ROWS, Measurement, Row, RowFailed
+from benchmarks.comparison import (
+    ROWS,
+    Measurement,
+    Row,
+    read_baseline,
+    with_baseline,
+    write_baseline,
+)
+from benchmarks.train_step import RowFailed
 from lietransformer.models.presets import get_preset
 
 # The table of what to beat: the authors' cost, the goal (GEMM-GFLOP), and the batch.
@@ -137,18 +145,18 @@ def test_marks(figures: Measurement, marks: tuple[str, ...]) -> None:
 
 
 def test_a_row_without_committed_figure_is_compared_with_none() -> None:
-    compared = train_step.with_baseline(measurement(90.0), {"other": {"gemm_gflop": 1.0}})
+    compared = with_baseline(measurement(90.0), {"other": {"gemm_gflop": 1.0}})
     assert compared.baseline is None
     assert not compared.is_regression
 
 
 def test_figures_are_committed_and_compared_with(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
-    assert train_step.read_baseline(path) == {}
+    assert read_baseline(path) == {}
     other = measurement(50.0, name="QM9 LieConv-T3")
-    train_step.write_baseline(path, [measurement(70.0), other], threads=2)
-    train_step.write_baseline(path, [measurement(80.0)], threads=1)  # the other one stays
-    baseline = train_step.read_baseline(path)
+    write_baseline(path, [measurement(70.0), other], threads=2)
+    write_baseline(path, [measurement(80.0)], threads=1)  # the other one stays
+    baseline = read_baseline(path)
     assert {name: row["gemm_gflop"] for name, row in baseline.items()} == {
         CHEAP: 80.0,
         "QM9 LieConv-T3": 50.0,
@@ -156,8 +164,8 @@ def test_figures_are_committed_and_compared_with(tmp_path: Path) -> None:
     assert baseline[CHEAP]["note"].startswith("torch ")
     assert baseline[CHEAP]["note"].endswith(", 1 threads")
     assert [list(row) for row in json.loads(path.read_text())] == 2 * [sorted(baseline[CHEAP])]
-    assert train_step.with_baseline(measurement(89.0), baseline).is_regression
-    assert not train_step.with_baseline(measurement(87.0), baseline).is_regression
+    assert with_baseline(measurement(89.0), baseline).is_regression
+    assert not with_baseline(measurement(87.0), baseline).is_regression
 
 
 @pytest.mark.parametrize(

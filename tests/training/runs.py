@@ -33,6 +33,20 @@ def tiny(data: Path, **changes: Any) -> RunConfig:
     return settings(**{**TINY, "data": data, **changes})
 
 
+def constellations(data: Path, **changes: Any) -> RunConfig:
+    """A very small LieTransformer-SE2, which draws a lift sample for each point."""
+    given = {
+        "task": "constellations",
+        "model": "LieTransformer-SE2",
+        "architecture": {"width": 8, "layers": 1, "heads": 2},
+        "data": data,
+        "threads": 1,
+        "validation_examples": 10,
+        "test_examples": 10,
+    }
+    return settings(**{**given, **changes})
+
+
 def command(data: Path, out: Path, *more: str, **changes: Any) -> list[str]:
     """The same as a command."""
     chosen = {**TINY, "data": str(data), **changes}

@@ -19,7 +19,7 @@ from lietransformer.training.config import RunConfig
 from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
-from tests.training.runs import command, numbers, settings, tiny
+from tests.training.runs import command, constellations, numbers, tiny
 
 COMMAND = Path(sys.executable).with_name("lietransformer")
 
@@ -100,17 +100,11 @@ def test_stopped_again_and_again(
 def test_random_models_and_augmentation_go_on_where_they_were(
     tmp_path: Path, constellations_file: Path
 ) -> None:
-    config = settings(
-        task="constellations",
-        model="LieTransformer-SE2",
-        architecture={"width": 8, "layers": 1, "heads": 2},
-        data=constellations_file,
+    config = constellations(
+        constellations_file,
         augmentation="SE2",
         n_train=48,
         epochs=3,
-        threads=1,
-        validation_examples=10,
-        test_examples=10,
     )
     run(config, tmp_path / "whole").execute()
     with pytest.raises(Interrupted):

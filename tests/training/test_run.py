@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 import torch
 
+from lietransformer.data import constellations as constellations_data
 from lietransformer.data.reader import DatasetFile
+from lietransformer.errors import UserError
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
 from lietransformer.training.schedule import learning_rate_factor
-from tests.training.runs import numbers, settings, tiny, weights_are_finite
+from tests.training.runs import constellations, numbers, settings, tiny, weights_are_finite
 
 
 def execute(config: RunConfig, path: Path) -> dict[str, object]:
@@ -148,13 +150,8 @@ def test_each_seed_has_its_effect(tmp_path: Path, springs_file: Path) -> None:
 def test_samples_are_new_in_each_step_and_the_same_in_each_evaluation(
     constellations_file: Path,
 ) -> None:
-    config = settings(
-        task="constellations",
-        model="LieTransformer-SE2",
-        architecture={"width": 8, "layers": 1, "heads": 2},
-        data=constellations_file,
-        threads=1,
-        validation_examples=10,
+    config = constellations(
+        constellations_file,
     )
     experiment = Experiment(config)
     batch = next(experiment.batches(0))
@@ -243,6 +240,16 @@ def test_outputs_that_are_not_finite_are_divergence_whatever_the_accuracy(
     )
     result = execute(config, tmp_path / "run")
     assert result["status"] == "diverged"
+
+
+def test_constellations_that_the_models_have_no_outputs_for(tmp_path: Path) -> None:
+    path = tmp_path / "constellations.h5"
+    generator = constellations_data.ConstellationsConfig(
+        train=20, validation=5, test=5, repetitions=1
+    )
+    constellations_data.generate(generator, path)
+    with pytest.raises(UserError, match="Generate the dataset with repetitions=2"):
+        execute(constellations(path), tmp_path / "run")
 
 
 @pytest.mark.parametrize("model", ["LieTransformer-SE2", "SetTransformer"])
