@@ -40,17 +40,27 @@ class PairwiseSum:
         return query + geometry.keys_of(self.key).movedim(-1, 1)
 
 
+def examples_are_last() -> bool:
+    """Whether tensors keep the examples side by side in memory, whatever the order of their axes.
+
+    Compiled code does: its loops then run over a whole batch at a time, however few elements an
+    example has. Libraries of matrix products want each example's matrix in one piece.
+    """
+    return torch.compiler.is_compiling()
+
+
 def small_matmul(
-    left: Float[Tensor, "*batch rows inner"], right: Float[Tensor, "*batch inner columns"]
-) -> Float[Tensor, "*batch rows columns"]:
+    left: Float[Tensor, "heads batch rows inner"], right: Float[Tensor, "heads batch inner columns"]
+) -> Float[Tensor, "heads batch rows columns"]:
     """The matrix product of many small matrices.
 
     A library of matrix products takes about a microsecond for each, however small. Where the
     compiler can write the loops itself, a sum of products is several times faster.
     """
     is_small = left.shape[-2] * right.shape[-1] * left.shape[-1] <= _SMALL
-    if is_small and torch.compiler.is_compiling():
-        return (left[..., None] * right[..., None, :, :]).sum(dim=-2)
+    if is_small and examples_are_last():
+        terms = left.movedim(1, -1)[:, :, :, None] * right.movedim(1, -1)[:, None]
+        return terms.sum(dim=2).movedim(-1, 1)
     return left @ right
 
 
@@ -59,6 +69,10 @@ def _map_points(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _map_pairs(module: nn.Module, x: Tensor) -> Tensor:
+    """A map of columns applied to all pairs, given as (heads, width, batch, query, key)."""
+    if examples_are_last():
+        x = x.movedim(2, -1)
+        return module(x.flatten(2)).unflatten(2, x.shape[2:]).movedim(-1, 2)
     return module(x.flatten(2)).unflatten(2, x.shape[2:])
 
 

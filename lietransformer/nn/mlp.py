@@ -9,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lietransformer.nn import fused_mlp
+
 
 def per_head_matmul(
     weight: Float[Tensor, "heads in_width out_width"], x: Float[Tensor, "#heads in_width columns"]
@@ -55,6 +57,18 @@ class PerHeadMLP(nn.Module):
     def forward(
         self, x: Float[Tensor, "#heads in_width columns"]
     ) -> Float[Tensor, "heads out_width columns"]:
-        for layer in self.layers:
-            x = F.silu(layer(x))
-        return x
+        parameters = self.layer_parameters()
+        if fused_mlp.applies(x, parameters):
+            return fused_mlp.fused_mlp(_layers, x, parameters)
+        return _layers(x, *parameters)
+
+    def layer_parameters(self) -> list[Tensor]:
+        """Weight and bias of each layer, in the order of the layers."""
+        return [tensor for layer in self.layers for tensor in layer.parameters()]
+
+
+def _layers(x: Tensor, *parameters: Tensor) -> Tensor:
+    """Swish after each linear map, given weight and bias of each."""
+    for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
+        x = F.silu(per_head_matmul(weight, x) + bias.mT)
+    return x

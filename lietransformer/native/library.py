@@ -1,0 +1,84 @@
+"""Compile C code of this package when it is first needed, and keep the result.
+
+A compiler is a help, not a need: without one, callers compute the same with PyTorch.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+_SOURCES = Path(__file__).parent
+# Set to 0, no C code is used.
+SWITCH = "LIETRANSFORMER_NATIVE"
+_FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno")
+_FLAGS_ALSO = ("-fno-trapping-math", "-shared", "-fPIC")
+# Compilers for these processors shun their widest vectors unless told otherwise.
+_WIDE_VECTORS = {"x86_64": ("-mprefer-vector-width=512",), "AMD64": ("-mprefer-vector-width=512",)}
+
+
+@functools.cache
+def load(source: str, definitions: tuple[tuple[str, int], ...] = ()) -> ctypes.CDLL | None:
+    """The compiled code of a file in this folder; None where it cannot be compiled.
+
+    Args:
+        source: the file's name.
+        definitions: names and values of macros, such as widths that loops are unrolled for.
+    """
+    compiler = find_compiler()
+    if compiler is None or os.environ.get(SWITCH) == "0":
+        return None
+    flags = (*_FLAGS, *_FLAGS_ALSO, *_WIDE_VECTORS.get(platform.machine(), ()))
+    command = [compiler, *flags, *(f"-D{name}={value}" for name, value in definitions)]
+    with suppress(OSError, subprocess.SubprocessError):
+        compiled = _cache() / f"{Path(source).stem}-{_fingerprint(source, command)}.so"
+        with suppress(OSError):  # none there, or a damaged one
+            return ctypes.CDLL(str(compiled))
+        _compile(command, _SOURCES / source, compiled)
+        return ctypes.CDLL(str(compiled))
+    return None
+
+
+def find_compiler() -> str | None:
+    """The C compiler: the variable CC, or the first of the usual names."""
+    candidates = [os.environ["CC"]] if "CC" in os.environ else ["cc", "gcc", "clang"]
+    return next((found for name in candidates if (found := shutil.which(name))), None)
+
+
+def _compile(command: list[str], source: Path, compiled: Path) -> None:
+    compiled.parent.mkdir(parents=True, exist_ok=True)
+    # Under a name of its own first: several processes may compile the same at once.
+    with tempfile.TemporaryDirectory(dir=compiled.parent) as folder:
+        part = Path(folder) / compiled.name
+        subprocess.run([*command, str(source), "-o", str(part)], check=True, capture_output=True)
+        part.replace(compiled)
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "lietransformer"
+
+
+def _fingerprint(source: str, command: list[str]) -> str:
+    """Of all that the code depends on: a home folder can be that of machines of many kinds."""
+    parts = [(_SOURCES / source).read_text(), *command, _version(command[0]), _processor()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _version(compiler: str) -> str:
+    answer = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True)
+    return answer.stdout
+
+
+def _processor() -> str:
+    """What the processor is and can do."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return "".join(line for line in lines[:40] if line.startswith(("model", "flags", "Feat")))
+    return platform.processor()

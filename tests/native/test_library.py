@@ -1,0 +1,106 @@
+"""C code is compiled on first use, kept, and not needed."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lietransformer.native import library
+
+SOURCE = "head_mlp.c"
+WIDTHS = (("IN", 2), ("HIDDEN", 3), ("OUT", 1))
+
+needs_compiler = pytest.mark.skipif(
+    library.find_compiler() is None and "CI" not in os.environ, reason="there is no C compiler"
+)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(library.SWITCH, raising=False)
+    library.load.cache_clear()
+    yield tmp_path / "lietransformer"
+    library.load.cache_clear()
+
+
+@needs_compiler
+def test_code_is_compiled_once(empty_cache: Path) -> None:
+    assert library.load(SOURCE, WIDTHS) is not None
+    (compiled,) = empty_cache.iterdir()
+    written = compiled.stat().st_mtime_ns
+    library.load.cache_clear()
+    assert library.load(SOURCE, WIDTHS) is not None
+    assert [path.stat().st_mtime_ns for path in empty_cache.iterdir()] == [written]
+
+
+@needs_compiler
+def test_each_set_of_definitions_is_code_of_its_own(empty_cache: Path) -> None:
+    library.load(SOURCE, WIDTHS)
+    library.load(SOURCE, (("IN", 3), *WIDTHS[1:]))
+    assert len(list(empty_cache.iterdir())) == 2
+
+
+@needs_compiler
+def test_a_damaged_file_is_replaced(empty_cache: Path) -> None:
+    library.load(SOURCE, WIDTHS)
+    (compiled,) = empty_cache.iterdir()
+    # A new file: the one that is loaded into this process must not change under it.
+    compiled.unlink()
+    compiled.write_bytes(b"half a library")
+    library.load.cache_clear()
+    assert isinstance(library.load(SOURCE, WIDTHS), ctypes.CDLL)
+
+
+@needs_compiler
+def test_many_processes_compile_at_once(empty_cache: Path) -> None:
+    program = (
+        "from lietransformer.native import library\n"
+        f"assert library.load({SOURCE!r}, {WIDTHS!r}) is not None"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0, 0, 0, 0]
+    assert [path.suffix for path in empty_cache.iterdir()] == [".so"]
+
+
+@needs_compiler
+def test_code_that_does_not_compile_is_done_without() -> None:
+    assert library.load(SOURCE, (("IN", -1), *WIDTHS[1:])) is None
+
+
+def test_without_a_compiler_there_is_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert library.find_compiler() is None
+    assert library.load(SOURCE, WIDTHS) is None
+
+
+@needs_compiler
+def test_a_cache_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert library.load(SOURCE, WIDTHS) is None
+
+
+def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(library.SWITCH, "0")
+    assert library.load(SOURCE, WIDTHS) is None
+
+
+@needs_compiler
+def test_the_compiler_of_the_environment_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = library.find_compiler()
+    assert compiler is not None
+    mine = tmp_path / "my-compiler"
+    shutil.copy(Path("/bin/sh").resolve(), mine)  # something that runs, but compiles nothing
+    monkeypatch.setenv("CC", str(mine))
+    assert library.find_compiler() == str(mine)
+    assert library.load(SOURCE, WIDTHS) is None
