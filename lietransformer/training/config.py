@@ -171,8 +171,12 @@ class RunConfig(BaseModel):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the numbers follow from, but for the data: where those lie does not matter."""
-        return self.model_dump(mode="json", exclude={"data"})
+        """What the numbers follow from, but for the data: where those lie does not matter.
+
+        Nor does the number of threads, which changes rounding alone: a run may go on where it
+        has other cores than before.
+        """
+        return self.model_dump(mode="json", exclude={"data", "threads"})
 
     def identity_hash(self, dataset_hash: str) -> str:
         """A name for this run's numbers: the same settings and data have the same."""

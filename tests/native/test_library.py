@@ -16,7 +16,8 @@ SOURCE = "head_mlp.c"
 WIDTHS = (("IN", 2), ("HIDDEN", 3), ("OUT", 1))
 
 needs_compiler = pytest.mark.skipif(
-    library.find_compiler() is None and "CI" not in os.environ, reason="there is no C compiler"
+    library.find_compiler() is None and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
+    reason="there is no C compiler",
 )
 
 
