@@ -28,7 +28,8 @@ struct sums {
 /* e^x to about one unit in the last place: 2^n·e^r with |r| <= ln(2)/2, e^r by its series. */
 static inline float exponential(float x)
 {
-    x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
+    x = x > -87.0f ? x : -87.0f;
+    x = x < 88.0f ? x : 88.0f;
     float n = __builtin_rintf(x * 1.44269504f);
     float r = x - n * 0.693359375f + n * 2.12194440e-4f;
     float e = 1.0f + r * (1.0f + r * (0.5f + r * (1.66666667e-1f + r * (4.16666667e-2f

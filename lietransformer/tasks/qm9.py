@@ -20,7 +20,8 @@ class QM9Task(Task[MoleculeBatch]):
 
     Args:
         target: name of the property.
-        file: the dataset, for the mean and standard deviation of its training molecules.
+        file: the dataset, for the mean and standard deviation of its training molecules: of all
+            of them, also where a run sees only some.
     """
 
     name = "qm9"
