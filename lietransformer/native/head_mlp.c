@@ -81,8 +81,8 @@ static void load(const float *from, long columns, long at, int count, int rows, 
             to[i][c] = c < count ? from[i * columns + at + c] : 0.0f;
 }
 
-void forward(long heads, long columns, long first, long last,
-             const float *x, const struct head *parameters, float *out)
+static void forward_part(long heads, long columns, long first, long last,
+                         const float *x, const struct head *parameters, float *out)
 {
     row x0[IN], h1[HIDDEN], h2[HIDDEN], h3[OUT], unused;
     for (long m = 0; m < heads; m++) {
@@ -103,9 +103,9 @@ void forward(long heads, long columns, long first, long last,
     }
 }
 
-void backward(long heads, long columns, long first, long last,
-              const float *x, const struct head *parameters, const float *g,
-              float *gradient_x, struct head *gradient)
+static void backward_part(long heads, long columns, long first, long last,
+                          const float *x, const struct head *parameters, const float *g,
+                          float *gradient_x, struct head *gradient)
 {
     row x0[IN], h1[HIDDEN], h2[HIDDEN], h3[OUT], slope1[HIDDEN], slope2[HIDDEN], slope3[OUT];
     row d3[OUT], d2[HIDDEN], d1[HIDDEN];
@@ -142,4 +142,27 @@ void backward(long heads, long columns, long first, long last,
             for (int l = 0; l < LANES; l++) total[k] += terms[k * LANES + l];
         }
     }
+}
+
+/* The columns in parts of a size that does not depend on the number of threads, so that sums do
+   not either. The threads are those of PyTorch: both use the OpenMP library that is loaded. */
+
+void forward(long heads, long columns, long part, int threads,
+             const float *x, const struct head *parameters, float *out)
+{
+    #pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (long first = 0; first < columns; first += part)
+        forward_part(heads, columns, first, first + part < columns ? first + part : columns,
+                     x, parameters, out);
+}
+
+/* gradient: (parts, heads), to be summed over the parts; gradient_x: zeros, or null */
+void backward(long heads, long columns, long part, int threads,
+              const float *x, const struct head *parameters, const float *g,
+              float *gradient_x, struct head *gradient)
+{
+    #pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (long first = 0; first < columns; first += part)
+        backward_part(heads, columns, first, first + part < columns ? first + part : columns,
+                      x, parameters, g, gradient_x, gradient + first / part * heads);
 }

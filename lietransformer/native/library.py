@@ -18,7 +18,7 @@ _SOURCES = Path(__file__).parent
 # Set to 0, no C code is used.
 SWITCH = "LIETRANSFORMER_NATIVE"
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno")
-_FLAGS_ALSO = ("-fno-trapping-math", "-shared", "-fPIC")
+_FLAGS_ALSO = ("-fno-trapping-math", "-fopenmp", "-shared", "-fPIC")
 # Compilers for these processors shun their widest vectors unless told otherwise.
 _WIDE_VECTORS = {"x86_64": ("-mprefer-vector-width=512",), "AMD64": ("-mprefer-vector-width=512",)}
 

@@ -8,7 +8,6 @@ backward pass but the input, from which it computes the rest again.
 
 import ctypes
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -56,14 +55,10 @@ class _FusedMLP(torch.autograd.Function):
         x = x.contiguous()
         result = x.new_empty(heads, outputs, x.shape[-1])
         packed = _packed(parameters)
-        code = _code(parameters)
-
-        def part(first: int, last: int) -> None:
-            code.forward(
-                heads, x.shape[-1], first, last, _address(x), _address(packed), _address(result)
-            )
-
-        _in_parts(part, x.shape[-1])
+        _code(parameters).forward(
+            *(heads, x.shape[-1], _PART, torch.get_num_threads()),
+            *map(_address, (x, packed, result)),
+        )
         return result
 
     @staticmethod
@@ -95,36 +90,12 @@ def _gradients(
     packed = _packed(parameters)
     sums = x.new_empty(-(-columns // _PART), *packed.shape)
     gradient_x = torch.zeros_like(x) if of_x else None
-    code = _code(parameters)
-
-    def part(first: int, last: int) -> None:
-        code.backward(
-            *(heads, columns, first, last),
-            *map(_address, (x, packed, gradient, gradient_x, sums[first // _PART])),
-        )
-
-    _in_parts(part, columns)
+    _code(parameters).backward(
+        *(heads, columns, _PART, torch.get_num_threads()),
+        *map(_address, (x, packed, gradient, gradient_x, sums)),
+    )
     pieces = sums.sum(dim=0).split([p[0].numel() for p in parameters], dim=1)
     return [gradient_x, *(s.view_as(p) for s, p in zip(pieces, parameters, strict=True))]
-
-
-def _in_parts(work: Callable[[int, int], None], columns: int) -> None:
-    """Call the function for ranges of columns, as many at a time as torch has threads.
-
-    Python's threads will do: C code called by ctypes does not hold the interpreter's lock.
-    """
-    ranges = [(first, min(first + _PART, columns)) for first in range(0, columns, _PART)]
-    threads = torch.get_num_threads()
-    if threads == 1 or len(ranges) == 1:
-        for first, last in ranges:
-            work(first, last)
-    else:
-        list(_workers(threads).map(lambda bounds: work(*bounds), ranges))
-
-
-@cache
-def _workers(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="fused_mlp")
 
 
 def _fits(parameters: Sequence[Tensor]) -> bool:
@@ -159,8 +130,8 @@ def _library(inputs: int, hidden: int, outputs: int) -> ctypes.CDLL | None:
     widths = (("IN", inputs), ("HIDDEN", hidden), ("OUT", outputs))
     code = library.load("head_mlp.c", widths)
     if code is not None:
-        bounds, arrays = 4 * [ctypes.c_long], ctypes.c_void_p
-        code.forward.argtypes = [*bounds, *3 * [arrays]]
-        code.backward.argtypes = [*bounds, *5 * [arrays]]
+        sizes, arrays = [*3 * [ctypes.c_long], ctypes.c_int], ctypes.c_void_p
+        code.forward.argtypes = [*sizes, *3 * [arrays]]
+        code.backward.argtypes = [*sizes, *5 * [arrays]]
         code.forward.restype = code.backward.restype = None
     return code
