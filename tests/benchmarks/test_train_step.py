@@ -103,7 +103,10 @@ def test_a_process_that_fails_is_noticed(tmp_path: Path, capfd: pytest.CaptureFi
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_row_that_fails_does_not_hide_the_others(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, as_json: bool
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    as_json: bool,
 ) -> None:
     def measured(row: Row, _: Path, **__: int) -> Measurement:
         if row.name == CHEAP:
@@ -112,6 +115,7 @@ def test_a_row_that_fails_does_not_hide_the_others(
 
     monkeypatch.setattr(train_step, "generate", lambda task, folder: folder / task)
     monkeypatch.setattr(train_step, "measure_apart", measured)
+    monkeypatch.setattr(train_step, "BASELINE", tmp_path / "none.json")
     assert train_step.main(["--json"] if as_json else []) == 1
     captured = capsys.readouterr()
     assert f"{CHEAP} failed: out of memory" in captured.err

@@ -226,8 +226,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 
 def start(path: Path) -> "subprocess.Popen[bytes]":
-    """Generate a dataset that takes a minute, in a process to be killed."""
-    large = ["data", "springs", "--out", str(path), "--set", "systems=100000", "--set", "test=10"]
+    """Generate a dataset that takes some seconds, in a process to be killed."""
+    large = ["data", "springs", "--out", str(path), "--set", "systems=12000", "--set", "test=10"]
     return subprocess.Popen([COMMAND, *large], stderr=subprocess.PIPE)
 
 
