@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lietransformer import second_order
 from lietransformer.dynamics.rollout import VectorField
 from lietransformer.errors import explain
 from lietransformer.types import PointCloud
@@ -88,11 +89,14 @@ class PotentialDynamics(LearntDynamics):
         position, momentum = state.unbind(dim=1)
         features = torch.stack([masses, stiffness], dim=-1)
 
-        def potential(q: Tensor) -> Tensor:
-            return self.model(PointCloud(centred(q), features), generator=generator)
+        def cloud(q: Tensor) -> PointCloud:
+            return PointCloud(centred(q), features)
 
-        force = -gradient(potential, position)
-        return torch.stack([momentum / masses[..., None], force], dim=1)
+        if second_order.applies(self.model, position):
+            by_position = second_order.potential_gradient(self.model, position, features)
+        else:
+            by_position = gradient(lambda q: self.model(cloud(q), generator=generator), position)
+        return torch.stack([momentum / masses[..., None], -by_position], dim=1)
 
 
 class HamiltonianDynamics(LearntDynamics):

@@ -7,10 +7,14 @@
    Arrays are contiguous: x (IN, columns), out (heads, OUT, columns). The parameters of a head
    follow each other as in `struct head`. */
 
-#define BLOCK 64
-#define LANES 16
+#include "swish.h"
 
-typedef float row[BLOCK];
+#define LANES 16
+#define VECTORS 4
+#define BLOCK (LANES * VECTORS)
+
+typedef float row[BLOCK] __attribute__((aligned(64)));
+typedef float vector __attribute__((vector_size(64), may_alias));
 
 struct head {
     float w1[IN][HIDDEN], b1[HIDDEN];
@@ -20,149 +24,292 @@ struct head {
 
 /* Sums over columns are kept apart by lane until the end: one vector operation a term. */
 struct sums {
-    float w1[IN][HIDDEN][LANES], b1[HIDDEN][LANES];
-    float w2[HIDDEN][HIDDEN][LANES], b2[HIDDEN][LANES];
-    float w3[HIDDEN][OUT][LANES], b3[OUT][LANES];
+    vector w1[IN][HIDDEN], b1[HIDDEN];
+    vector w2[HIDDEN][HIDDEN], b2[HIDDEN];
+    vector w3[HIDDEN][OUT], b3[OUT];
 };
 
-/* e^x to about one unit in the last place: 2^n·e^r with |r| <= ln(2)/2, e^r by its series. */
-static inline float exponential(float x)
-{
-    x = x > -87.0f ? x : -87.0f;
-    x = x < 88.0f ? x : 88.0f;
-    float n = __builtin_rintf(x * 1.44269504f);
-    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    float e = 1.0f + r * (1.0f + r * (0.5f + r * (1.66666667e-1f + r * (4.16666667e-2f
-            + r * (8.33333333e-3f + r * (1.38888889e-3f + r * 1.98412698e-4f))))));
-    union { int bits; float value; } scale = { .bits = ((int)n + 127) << 23 };
-    return e * scale.value;
-}
+/* What a block of columns, its tangent or a gradient is in all layers: before swish, z, and
+   after, h. */
+struct block {
+    row x[IN], z1[HIDDEN], h1[HIDDEN], z2[HIDDEN], h2[HIDDEN], z3[OUT], h3[OUT];
+};
 
-/* y -> swish(y), and the derivative of swish there */
-static inline void swish(row y, row slope)
-{
-    for (int c = 0; c < BLOCK; c++) {
-        float s = 1.0f / (1.0f + exponential(-y[c]));
-        float h = y[c] * s;
-        slope[c] = s + h * (1.0f - s);
-        y[c] = h;
-    }
-}
+/* The first and the second derivative of swish at z. */
+struct derivatives {
+    row slope1[HIDDEN], slope2[HIDDEN], slope3[OUT];
+    row curvature1[HIDDEN], curvature2[HIDDEN], curvature3[OUT];
+};
 
-#define LAYER(inputs, outputs, x, weight, bias, y)                      \
-    for (int o = 0; o < outputs; o++) {                                 \
-        for (int c = 0; c < BLOCK; c++) y[o][c] = bias[o];              \
-        for (int i = 0; i < inputs; i++)                                \
-            for (int c = 0; c < BLOCK; c++) y[o][c] += weight[i][o] * x[i][c]; \
+/* A row's vector number v. */
+#define AT(r, v) (((vector *)(r))[v])
+#define UNROLLED _Pragma("GCC unroll 32")
+
+/* y[o] = bias[o] + sum_i weight[i][o]·x[i], all outputs in registers at once */
+#define LAYER(inputs, outputs, weight, bias, x, y)                          \
+    for (int v = 0; v < VECTORS; v++) {                                     \
+        vector sum[outputs];                                                \
+        UNROLLED for (int o = 0; o < outputs; o++) sum[o] = bias - (vector){0}; \
+        for (int i = 0; i < inputs; i++) {                                  \
+            vector one = AT(x[i], v);                                         \
+            UNROLLED for (int o = 0; o < outputs; o++) sum[o] += weight[i][o] * one; \
+        }                                                                   \
+        UNROLLED for (int o = 0; o < outputs; o++) AT(y[o], v) = sum[o];    \
     }
 
-#define ADD_PRODUCTS(inputs, outputs, x, d, weight, bias)               \
-    for (int o = 0; o < outputs; o++) {                                 \
-        for (int i = 0; i < inputs; i++)                                \
-            for (int v = 0; v < BLOCK; v += LANES)                      \
-                for (int l = 0; l < LANES; l++)                         \
-                    weight[i][o][l] += x[i][v + l] * d[o][v + l];       \
-        for (int v = 0; v < BLOCK; v += LANES)                          \
-            for (int l = 0; l < LANES; l++) bias[o][l] += d[o][v + l];  \
+/* e[i] = sum_o weight[i][o]·d[o] */
+#define TRANSPOSED(inputs, outputs, weight, d, e)                           \
+    for (int v = 0; v < VECTORS; v++) {                                     \
+        vector sum[inputs];                                                 \
+        UNROLLED for (int i = 0; i < inputs; i++) sum[i] = (vector){0};     \
+        for (int o = 0; o < outputs; o++) {                                 \
+            vector one = AT(d[o], v);                                         \
+            UNROLLED for (int i = 0; i < inputs; i++) sum[i] += weight[i][o] * one; \
+        }                                                                   \
+        UNROLLED for (int i = 0; i < inputs; i++) AT(e[i], v) = sum[i];     \
     }
 
-#define PULL_BACK(inputs, outputs, weight, d, slope, e)                 \
-    for (int i = 0; i < inputs; i++) {                                  \
-        for (int c = 0; c < BLOCK; c++) e[i][c] = 0;                    \
-        for (int o = 0; o < outputs; o++)                               \
-            for (int c = 0; c < BLOCK; c++) e[i][c] += weight[i][o] * d[o][c]; \
-        for (int c = 0; c < BLOCK; c++) e[i][c] *= slope[i][c];         \
-    }
+/* weight[i][o] += x[i]·d[o] */
+#define ADD_PRODUCTS(inputs, outputs, x, d, weight)                         \
+    for (int i = 0; i < inputs; i++)                                        \
+        for (int o = 0; o < outputs; o++) {                                 \
+            vector sum = weight[i][o];                                      \
+            UNROLLED for (int v = 0; v < VECTORS; v++) sum += AT(x[i], v) * AT(d[o], v); \
+            weight[i][o] = sum;                                             \
+        }
 
-static void load(const float *from, long columns, long at, int count, int rows, row *to)
+#define ADD_ROWS(outputs, d, bias)                                          \
+    for (int o = 0; o < outputs; o++)                                       \
+        UNROLLED for (int v = 0; v < VECTORS; v++) bias[o] += AT(d[o], v);
+
+#define EACH(rows) for (int o = 0; o < rows; o++) for (int c = 0; c < BLOCK; c++)
+
+static inline void load(const float *from, long columns, long at, int count, int rows, row *to)
 {
     for (int i = 0; i < rows; i++)
-        for (int c = 0; c < BLOCK; c++)
-            to[i][c] = c < count ? from[i * columns + at + c] : 0.0f;
+        if (count == BLOCK)
+            __builtin_memcpy(to[i], from + i * columns + at, sizeof(row));
+        else
+            for (int c = 0; c < BLOCK; c++)
+                to[i][c] = c < count ? from[i * columns + at + c] : 0.0f;
 }
 
-static void forward_part(long heads, long columns, long first, long last,
-                         const float *x, const struct head *parameters, float *out)
+static inline void store(row *from, long columns, long at, int count, int rows, float *to)
 {
-    row x0[IN], h1[HIDDEN], h2[HIDDEN], h3[OUT], unused;
-    for (long m = 0; m < heads; m++) {
-        struct head p = parameters[m];
-        for (long at = first; at < last; at += BLOCK) {
-            int count = last - at < BLOCK ? last - at : BLOCK;
-            load(x, columns, at, count, IN, x0);
-            LAYER(IN, HIDDEN, x0, p.w1, p.b1, h1)
-            for (int o = 0; o < HIDDEN; o++) swish(h1[o], unused);
-            LAYER(HIDDEN, HIDDEN, h1, p.w2, p.b2, h2)
-            for (int o = 0; o < HIDDEN; o++) swish(h2[o], unused);
-            LAYER(HIDDEN, OUT, h2, p.w3, p.b3, h3)
-            for (int o = 0; o < OUT; o++) {
-                swish(h3[o], unused);
-                for (int c = 0; c < count; c++) out[(m * OUT + o) * columns + at + c] = h3[o][c];
-            }
-        }
+    for (int i = 0; i < rows; i++)
+        if (count == BLOCK)
+            __builtin_memcpy(to + i * columns + at, from[i], sizeof(row));
+        else
+            for (int c = 0; c < count; c++) to[i * columns + at + c] = from[i][c];
+}
+
+static inline void add(row *from, long columns, long at, int count, int rows, float *to)
+{
+    for (int i = 0; i < rows; i++)
+        for (int c = 0; c < count; c++) to[i * columns + at + c] += from[i][c];
+}
+
+static inline void activate(int rows, row *z, row *h)
+{
+    EACH(rows) h[o][c] = z[o][c] * sigmoid(z[o][c]);
+}
+
+static inline void activate_with_derivatives(int rows, row *z, row *h, row *slope, row *curvature)
+{
+    EACH(rows) {
+        float s = sigmoid(z[o][c]);
+        h[o][c] = z[o][c] * s;
+        slope[o][c] = swish_slope(z[o][c], s);
+        curvature[o][c] = swish_curvature(z[o][c], s);
     }
 }
 
-static void backward_part(long heads, long columns, long first, long last,
-                          const float *x, const struct head *parameters, const float *g,
-                          float *gradient_x, struct head *gradient)
+static inline void multiply(int rows, row *x, row *y, row *out)
 {
-    row x0[IN], h1[HIDDEN], h2[HIDDEN], h3[OUT], slope1[HIDDEN], slope2[HIDDEN], slope3[OUT];
-    row d3[OUT], d2[HIDDEN], d1[HIDDEN];
-    for (long m = 0; m < heads; m++) {
-        struct head p = parameters[m];
-        struct sums s = {0};
-        for (long at = first; at < last; at += BLOCK) {
-            int count = last - at < BLOCK ? last - at : BLOCK;
-            load(x, columns, at, count, IN, x0);
-            LAYER(IN, HIDDEN, x0, p.w1, p.b1, h1)
-            for (int o = 0; o < HIDDEN; o++) swish(h1[o], slope1[o]);
-            LAYER(HIDDEN, HIDDEN, h1, p.w2, p.b2, h2)
-            for (int o = 0; o < HIDDEN; o++) swish(h2[o], slope2[o]);
-            LAYER(HIDDEN, OUT, h2, p.w3, p.b3, h3)
-            load(g + m * OUT * columns, columns, at, count, OUT, d3);
-            for (int o = 0; o < OUT; o++) {
-                swish(h3[o], slope3[o]);
-                for (int c = 0; c < BLOCK; c++) d3[o][c] *= slope3[o][c];
-            }
-            ADD_PRODUCTS(HIDDEN, OUT, h2, d3, s.w3, s.b3)
-            PULL_BACK(HIDDEN, OUT, p.w3, d3, slope2, d2)
-            ADD_PRODUCTS(HIDDEN, HIDDEN, h1, d2, s.w2, s.b2)
-            PULL_BACK(HIDDEN, HIDDEN, p.w2, d2, slope1, d1)
-            ADD_PRODUCTS(IN, HIDDEN, x0, d1, s.w1, s.b1)
-            if (gradient_x)
-                for (int i = 0; i < IN; i++)
-                    for (int o = 0; o < HIDDEN; o++)
-                        for (int c = 0; c < count; c++)
-                            gradient_x[i * columns + at + c] += p.w1[i][o] * d1[o][c];
-        }
-        float *total = (float *)&gradient[m], *terms = (float *)&s;
-        for (unsigned long k = 0; k < sizeof(struct head) / sizeof(float); k++) {
-            total[k] = 0;
-            for (int l = 0; l < LANES; l++) total[k] += terms[k * LANES + l];
-        }
+    EACH(rows) out[o][c] = x[o][c] * y[o][c];
+}
+
+static inline void values(const struct head *p, struct block *f)
+{
+    LAYER(IN, HIDDEN, p->w1, p->b1[o], f->x, f->z1)
+    activate(HIDDEN, f->z1, f->h1);
+    LAYER(HIDDEN, HIDDEN, p->w2, p->b2[o], f->h1, f->z2)
+    activate(HIDDEN, f->z2, f->h2);
+    LAYER(HIDDEN, OUT, p->w3, p->b3[o], f->h2, f->z3)
+    activate(OUT, f->z3, f->h3);
+}
+
+static inline void values_and_derivatives(const struct head *p, struct block *f,
+                                          struct derivatives *s)
+{
+    LAYER(IN, HIDDEN, p->w1, p->b1[o], f->x, f->z1)
+    activate_with_derivatives(HIDDEN, f->z1, f->h1, s->slope1, s->curvature1);
+    LAYER(HIDDEN, HIDDEN, p->w2, p->b2[o], f->h1, f->z2)
+    activate_with_derivatives(HIDDEN, f->z2, f->h2, s->slope2, s->curvature2);
+    LAYER(HIDDEN, OUT, p->w3, p->b3[o], f->h2, f->z3)
+    activate_with_derivatives(OUT, f->z3, f->h3, s->slope3, s->curvature3);
+}
+
+/* Gradients, from that by h3 in d->h3 */
+static inline void gradients(const struct head *p, struct derivatives *s, struct block *d)
+{
+    multiply(OUT, s->slope3, d->h3, d->z3);
+    TRANSPOSED(HIDDEN, OUT, p->w3, d->z3, d->h2)
+    multiply(HIDDEN, s->slope2, d->h2, d->z2);
+    TRANSPOSED(HIDDEN, HIDDEN, p->w2, d->z2, d->h1)
+    multiply(HIDDEN, s->slope1, d->h1, d->z1);
+    TRANSPOSED(IN, HIDDEN, p->w1, d->z1, d->x)
+}
+
+/* Tangents, from that of x in t->x */
+static inline void tangents(const struct head *p, struct derivatives *s, struct block *t)
+{
+    LAYER(IN, HIDDEN, p->w1, 0, t->x, t->z1)
+    multiply(HIDDEN, s->slope1, t->z1, t->h1);
+    LAYER(HIDDEN, HIDDEN, p->w2, 0, t->h1, t->z2)
+    multiply(HIDDEN, s->slope2, t->z2, t->h2);
+    LAYER(HIDDEN, OUT, p->w3, 0, t->h2, t->z3)
+    multiply(OUT, s->slope3, t->z3, t->h3);
+}
+
+/* a = slope·e + curvature·t·g */
+static inline void bend(int rows, row *slope, row *e, row *curvature, row *t, row *g, row *a)
+{
+    EACH(rows) a[o][c] = slope[o][c] * e[o][c] + curvature[o][c] * t[o][c] * g[o][c];
+}
+
+/* Gradients of a3·h3 + d3·t3, from a3 in a->h3; the tangents are t, gradients by them d. */
+static inline void second_gradients(const struct head *p, struct derivatives *s,
+                                    struct block *t, struct block *d, struct block *a)
+{
+    bend(OUT, s->slope3, a->h3, s->curvature3, t->z3, d->h3, a->z3);
+    TRANSPOSED(HIDDEN, OUT, p->w3, a->z3, a->h2)
+    bend(HIDDEN, s->slope2, a->h2, s->curvature2, t->z2, d->h2, a->z2);
+    TRANSPOSED(HIDDEN, HIDDEN, p->w2, a->z2, a->h1)
+    bend(HIDDEN, s->slope1, a->h1, s->curvature1, t->z1, d->h1, a->z1);
+    TRANSPOSED(IN, HIDDEN, p->w1, a->z1, a->x)
+}
+
+static inline void add_weight_gradients(struct block *f, struct block *d, struct sums *s)
+{
+    ADD_PRODUCTS(IN, HIDDEN, f->x, d->z1, s->w1)
+    ADD_PRODUCTS(HIDDEN, HIDDEN, f->h1, d->z2, s->w2)
+    ADD_PRODUCTS(HIDDEN, OUT, f->h2, d->z3, s->w3)
+}
+
+static inline void add_bias_gradients(struct block *d, struct sums *s)
+{
+    ADD_ROWS(HIDDEN, d->z1, s->b1)
+    ADD_ROWS(HIDDEN, d->z2, s->b2)
+    ADD_ROWS(OUT, d->z3, s->b3)
+}
+
+static void total(const struct sums *s, struct head *to)
+{
+    const float *terms = (const float *)s;
+    float *sum = (float *)to;
+    for (unsigned long k = 0; k < sizeof(struct head) / sizeof(float); k++) {
+        sum[k] = 0;
+        for (int l = 0; l < LANES; l++) sum[k] += terms[k * LANES + l];
     }
 }
 
 /* The columns in parts of a size that does not depend on the number of threads, so that sums do
    not either. The threads are those of PyTorch: both use the OpenMP library that is loaded. */
 
-void forward(long heads, long columns, long part, int threads,
-             const float *x, const struct head *parameters, float *out)
-{
-    #pragma omp parallel for schedule(dynamic) num_threads(threads)
+#define EACH_PART                                                              \
+    _Pragma("omp parallel for schedule(dynamic) num_threads(threads)")         \
     for (long first = 0; first < columns; first += part)
-        forward_part(heads, columns, first, first + part < columns ? first + part : columns,
-                     x, parameters, out);
+
+#define EACH_BLOCK                                                             \
+    for (long at = first, last = first + part < columns ? first + part : columns, count; \
+         count = last - at < BLOCK ? last - at : BLOCK, at < last; at += BLOCK)
+
+#define OF_HEAD(array) ((array) + m * OUT * columns)
+
+void value(long heads, long columns, long part, long threads, const float *x,
+           const struct head *parameters, float *out)
+{
+    EACH_PART {
+        struct block f;
+        for (long m = 0; m < heads; m++)
+            EACH_BLOCK {
+                load(x, columns, at, count, IN, f.x);
+                values(&parameters[m], &f);
+                store(f.h3, columns, at, count, OUT, OF_HEAD(out));
+            }
+    }
 }
 
-/* gradient: (parts, heads), to be summed over the parts; gradient_x: zeros, or null */
-void backward(long heads, long columns, long part, int threads,
-              const float *x, const struct head *parameters, const float *g,
-              float *gradient_x, struct head *gradient)
+/* by_parameters: (parts, heads), to be summed over the parts. by_x: zeros. Either may be null. */
+void gradient(long heads, long columns, long part, long threads, const float *x,
+              const struct head *parameters, const float *g, float *by_x,
+              struct head *by_parameters)
 {
-    #pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (long first = 0; first < columns; first += part)
-        backward_part(heads, columns, first, first + part < columns ? first + part : columns,
-                      x, parameters, g, gradient_x, gradient + first / part * heads);
+    EACH_PART {
+        struct block f, d;
+        struct derivatives s;
+        for (long m = 0; m < heads; m++) {
+            struct sums sums = {0};
+            EACH_BLOCK {
+                load(x, columns, at, count, IN, f.x);
+                values_and_derivatives(&parameters[m], &f, &s);
+                load(OF_HEAD(g), columns, at, count, OUT, d.h3);
+                gradients(&parameters[m], &s, &d);
+                if (by_x) add(d.x, columns, at, count, IN, by_x);
+                if (by_parameters) {
+                    add_weight_gradients(&f, &d, &sums);
+                    add_bias_gradients(&d, &sums);
+                }
+            }
+            if (by_parameters) total(&sums, &by_parameters[first / part * heads + m]);
+        }
+    }
+}
+
+/* t: the tangent of x; out: that of the value */
+void tangent(long heads, long columns, long part, long threads, const float *x,
+             const struct head *parameters, const float *t, float *out)
+{
+    EACH_PART {
+        struct block f, d;
+        struct derivatives s;
+        for (long m = 0; m < heads; m++)
+            EACH_BLOCK {
+                load(x, columns, at, count, IN, f.x);
+                load(t, columns, at, count, IN, d.x);
+                values_and_derivatives(&parameters[m], &f, &s);
+                tangents(&parameters[m], &s, &d);
+                store(d.h3, columns, at, count, OUT, OF_HEAD(out));
+            }
+    }
+}
+
+/* The gradient of b·value + g·tangent by x and by the parameters. */
+void second(long heads, long columns, long part, long threads, const float *x,
+            const struct head *parameters, const float *t, const float *g, const float *b,
+            float *by_x, struct head *by_parameters)
+{
+    EACH_PART {
+        struct block f, dt, d, a;
+        struct derivatives s;
+        for (long m = 0; m < heads; m++) {
+            struct sums sums = {0};
+            EACH_BLOCK {
+                load(x, columns, at, count, IN, f.x);
+                load(t, columns, at, count, IN, dt.x);
+                load(OF_HEAD(g), columns, at, count, OUT, d.h3);
+                load(OF_HEAD(b), columns, at, count, OUT, a.h3);
+                values_and_derivatives(&parameters[m], &f, &s);
+                tangents(&parameters[m], &s, &dt);
+                gradients(&parameters[m], &s, &d);
+                second_gradients(&parameters[m], &s, &dt, &d, &a);
+                add(a.x, columns, at, count, IN, by_x);
+                add_weight_gradients(&f, &a, &sums);
+                add_weight_gradients(&dt, &d, &sums);
+                add_bias_gradients(&a, &sums);
+            }
+            total(&sums, &by_parameters[first / part * heads + m]);
+        }
+    }
 }

@@ -18,7 +18,10 @@ _SOURCES = Path(__file__).parent
 # Set to 0, no C code is used.
 SWITCH = "LIETRANSFORMER_NATIVE"
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno")
-_FLAGS_ALSO = ("-fno-trapping-math", "-fopenmp", "-shared", "-fPIC")
+# The largest of two numbers is then one instruction. What is not a number stays so nevertheless,
+# as long as the code does not ask for it.
+_FLAGS_ALSO = ("-fno-trapping-math", "-ffinite-math-only", "-fno-signed-zeros")
+_LIBRARY = ("-fopenmp", "-shared", "-fPIC")
 # Compilers for these processors shun their widest vectors unless told otherwise.
 _WIDE_VECTORS = {"x86_64": ("-mprefer-vector-width=512",), "AMD64": ("-mprefer-vector-width=512",)}
 
@@ -34,7 +37,7 @@ def load(source: str, definitions: tuple[tuple[str, int], ...] = ()) -> ctypes.C
     compiler = find_compiler()
     if compiler is None or os.environ.get(SWITCH) == "0":
         return None
-    flags = (*_FLAGS, *_FLAGS_ALSO, *_WIDE_VECTORS.get(platform.machine(), ()))
+    flags = (*_FLAGS, *_FLAGS_ALSO, *_LIBRARY, *_WIDE_VECTORS.get(platform.machine(), ()))
     command = [compiler, *flags, *(f"-D{name}={value}" for name, value in definitions)]
     with suppress(OSError, subprocess.SubprocessError):
         compiled = _cache() / f"{Path(source).stem}-{_fingerprint(source, command)}.so"
@@ -67,7 +70,9 @@ def _cache() -> Path:
 
 def _fingerprint(source: str, command: list[str]) -> str:
     """Of all that the code depends on: a home folder can be that of machines of many kinds."""
-    parts = [(_SOURCES / source).read_text(), *command, _version(command[0]), _processor()]
+    files = [_SOURCES / source, *sorted(_SOURCES.glob("*.h"))]
+    parts = [*(file.read_text() for file in files), *command]
+    parts += [_version(command[0]), _processor()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -6,23 +6,16 @@ hidden unit. C code takes a block of pairs through all layers at once, and store
 backward pass but the input, from which it computes the rest again.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from lietransformer.native import library
+from lietransformer.native import head_mlp
 
-_LAYERS = 3
-# Loops over widths are unrolled, so wide layers would make much code.
-_WIDEST = 32
 _FEWEST_COLUMNS = 1024
-# Sums over columns are taken in parts of this size, whatever the number of threads is.
-_PART = 4096
 
 # The layers as PyTorch operations: takes x, then weight and bias of each layer.
 Plain = Callable[..., Tensor]
@@ -38,8 +31,7 @@ def applies(x: Tensor, parameters: Sequence[Tensor]) -> bool:
         and all(tensor.dtype == torch.float32 for tensor in (x, *parameters))
         and not torch.is_autocast_enabled("cpu")
         and forward_ad._current_level < 0  # tangents go by PyTorch's own rules
-        and _fits(parameters)
-        and _library(*_widths(parameters)) is not None
+        and head_mlp.find(parameters) is not None
     )
 
 
@@ -51,15 +43,7 @@ def fused_mlp(plain: Plain, x: Tensor, parameters: Sequence[Tensor]) -> Tensor:
 class _FusedMLP(torch.autograd.Function):
     @staticmethod
     def forward(plain: Plain, x: Tensor, *parameters: Tensor) -> Tensor:  # noqa: ARG004
-        heads, (_, _, outputs) = parameters[0].shape[0], _widths(parameters)
-        x = x.contiguous()
-        result = x.new_empty(heads, outputs, x.shape[-1])
-        packed = _packed(parameters)
-        _code(parameters).forward(
-            *(heads, x.shape[-1], _PART, torch.get_num_threads()),
-            *map(_address, (x, packed, result)),
-        )
-        return result
+        return _code(parameters).value(x[0].contiguous(), head_mlp.packed(parameters))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -73,7 +57,16 @@ class _FusedMLP(torch.autograd.Function):
             pull_back: Callable[[Tensor], tuple[Tensor, ...]]
             _, pull_back = torch.func.vjp(ctx.plain, x, *parameters)  # type: ignore[misc]
             return (None, *pull_back(gradient))
-        return (None, *_gradients(x, parameters, gradient, of_x=ctx.needs_input_grad[1]))
+        by_x, by_parameters = _code(parameters).gradient(
+            x[0].contiguous(),
+            head_mlp.packed(parameters),
+            gradient.contiguous(),
+            of_x=ctx.needs_input_grad[1],
+            of_parameters=True,
+        )
+        assert by_parameters is not None
+        by_x = None if by_x is None else by_x[None]
+        return (None, by_x, *head_mlp.unpacked(by_parameters, like=parameters))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
@@ -82,56 +75,7 @@ class _FusedMLP(torch.autograd.Function):
         return batched(*tensors), 0
 
 
-def _gradients(
-    x: Tensor, parameters: Sequence[Tensor], gradient: Tensor, *, of_x: bool
-) -> list[Tensor | None]:
-    heads, columns = parameters[0].shape[0], x.shape[-1]
-    x, gradient = x.contiguous(), gradient.contiguous()
-    packed = _packed(parameters)
-    sums = x.new_empty(-(-columns // _PART), *packed.shape)
-    gradient_x = torch.zeros_like(x) if of_x else None
-    _code(parameters).backward(
-        *(heads, columns, _PART, torch.get_num_threads()),
-        *map(_address, (x, packed, gradient, gradient_x, sums)),
-    )
-    pieces = sums.sum(dim=0).split([p[0].numel() for p in parameters], dim=1)
-    return [gradient_x, *(s.view_as(p) for s, p in zip(pieces, parameters, strict=True))]
-
-
-def _fits(parameters: Sequence[Tensor]) -> bool:
-    """Whether these are three layers with two hidden ones of the same width."""
-    return len(parameters) == 2 * _LAYERS and len({*parameters[2].shape[1:]}) == 1
-
-
-def _widths(parameters: Sequence[Tensor]) -> tuple[int, int, int]:
-    """Inputs, hidden units and outputs, given weight and bias of each layer."""
-    return parameters[0].shape[1], parameters[0].shape[2], parameters[-2].shape[2]
-
-
-def _packed(parameters: Sequence[Tensor]) -> Tensor:
-    """All parameters of a head one after the other, as `struct head` has them."""
-    return torch.cat([parameter.flatten(1) for parameter in parameters], dim=1)
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
-
-
-def _code(parameters: Sequence[Tensor]) -> ctypes.CDLL:
-    code = _library(*_widths(parameters))
+def _code(parameters: Sequence[Tensor]) -> head_mlp.HeadMLP:
+    code = head_mlp.find(parameters)
     assert code is not None  # `applies` has been asked
-    return code
-
-
-@cache
-def _library(inputs: int, hidden: int, outputs: int) -> ctypes.CDLL | None:
-    if not all(1 <= width <= _WIDEST for width in (inputs, hidden, outputs)):
-        return None
-    widths = (("IN", inputs), ("HIDDEN", hidden), ("OUT", outputs))
-    code = library.load("head_mlp.c", widths)
-    if code is not None:
-        sizes, arrays = [*3 * [ctypes.c_long], ctypes.c_int], ctypes.c_void_p
-        code.forward.argtypes = [*sizes, *3 * [arrays]]
-        code.backward.argtypes = [*sizes, *5 * [arrays]]
-        code.forward.restype = code.backward.restype = None
     return code

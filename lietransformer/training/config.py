@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from lietransformer import second_order
 from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
@@ -262,7 +263,8 @@ def _paper_settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 # A springs model takes a minute or two to compile, and saves about half of each step's time
-# (benchmarks/train_step.py). Compiled code of other tasks was slower than plain torch.
+# (benchmarks/train_step.py). Compiled code of other tasks was slower than plain torch, and that of
+# springs models slower than the passes written for them.
 _STEPS_THAT_PAY = 1_500
 
 
@@ -273,6 +275,10 @@ def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
     try:
         steps = merged["epochs"] * math.ceil(merged["n_train"] / merged["batch_size"])
         preset = changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
+        on_cpu = merged.get("device", "cpu") == "cpu"
+        in_single = merged.get("precision", "float32") == "float32"
+        if on_cpu and in_single and second_order.written_for(preset.config):
+            return False
         return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
         return False  # the ordinary checks will say what is wrong

@@ -1,0 +1,86 @@
+"""Coordinates of pairs as a linear map of positions.
+
+Where the group has all translations, the elements over a point x are (x, h), and h does not
+depend on x. Coordinates of a pair, ν∘log or canonical, are then R⁻¹(t' − t) times a matrix, and
+others that do not depend on positions: x(q) = x(0) + Jq with the same J for all examples.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from lietransformer.groups import PairFeatures, get_group
+from lietransformer.lift import LiftConfig, lift
+from lietransformer.models.lie_transformer import LieTransformerConfig
+from lietransformer.neighbourhood import NeighbourhoodConfig, pair_geometry
+from lietransformer.types import PointCloud
+
+
+def are_affine(config: LieTransformerConfig) -> bool:
+    """Whether coordinates of pairs are an affine map of positions, the same for all examples."""
+    group = get_group(config.group)
+    return group.translation_dimension == group.space_dimension and not config.lift.is_random
+
+
+@dataclass(frozen=True, eq=False)
+class PairCoordinates:
+    """x(q) = x(0) + Jq for all pairs of the elements over a number of points.
+
+    Attributes:
+        constant: x(0).
+        jacobian: J.
+        space_dimension: numbers of a position.
+        samples: |Ĥ|, elements over each point.
+    """
+
+    constant: Float[Tensor, "coordinates 1 pairs"]
+    jacobian: Float[Tensor, "coordinates flat_points pairs"]
+    space_dimension: int
+    samples: int
+
+    @staticmethod
+    def of(config: LieTransformerConfig, points: int) -> "PairCoordinates":
+        """Those of a model, for this number of points."""
+        return _coordinates(config.group, config.lift, config.pair_features, points)
+
+    def at(self, positions: Float[Tensor, "batch points space"]) -> Float[Tensor, "c columns"]:
+        """x(q), a column for each pair of each example."""
+        changes = positions.flatten(1) @ self.jacobian
+        return (self.constant + changes).flatten(1).contiguous()
+
+    def tangent(self, direction: Float[Tensor, "batch points space"]) -> Float[Tensor, "c columns"]:
+        """Jq̇, the change of x when positions move along q̇."""
+        return (direction.flatten(1) @ self.jacobian).flatten(1).contiguous()
+
+    def pull_back(
+        self, gradient: Float[Tensor, "c columns"]
+    ) -> Float[Tensor, "batch points space"]:
+        """Jᵀg, the gradient by positions from that by coordinates."""
+        by_pair = gradient.unflatten(1, (-1, self.jacobian.shape[2]))
+        return (by_pair @ self.jacobian.mT).sum(dim=0).unflatten(1, (-1, self.space_dimension))
+
+    def lifted(self, features: Float[Tensor, "batch points d"]) -> Float[Tensor, "batch g d"]:
+        """The features of the elements."""
+        return features.repeat_interleave(self.samples, dim=1)
+
+
+@cache
+def _coordinates(
+    name: str, lift_config: LiftConfig, kind: PairFeatures, points: int
+) -> PairCoordinates:
+    group = get_group(name)
+    space = group.space_dimension
+    # At the origin, and with one number of one position changed after the other.
+    flat = torch.cat([torch.zeros(1, points * space), torch.eye(points * space)]).double()
+    lifted = lift(PointCloud(flat.unflatten(1, (points, space))), group, lift_config)
+    pairs = pair_geometry(lifted, group, NeighbourhoodConfig(), kind=kind).coordinates
+    origin, *changed = pairs.flatten(1, 2)
+    return PairCoordinates(
+        constant=origin.mT[:, None].float(),
+        jacobian=(torch.stack(changed) - origin).permute(2, 0, 1).float().contiguous(),
+        space_dimension=space,
+        samples=lift_config.samples_for(group),
+    )
