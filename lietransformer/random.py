@@ -8,6 +8,7 @@ import math
 import zlib
 
 import numpy as np
+import numpy.random  # now, not when it is first used: see `undisturbed`
 import torch
 from jaxtyping import Float
 from torch import Tensor

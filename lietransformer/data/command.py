@@ -13,6 +13,7 @@ from typing import Any
 
 from lietransformer.errors import UserError, explain
 from lietransformer.files import require_writable_name
+from lietransformer.signals import undisturbed
 
 _HELP = {
     "constellations": "count the patterns among points in the plane (Table 1, Figure 3)",
@@ -86,9 +87,10 @@ class _ShowSettings(argparse.Action):
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from lietransformer.data.config import read_config
+    with undisturbed():
+        from lietransformer.data.config import read_config
 
-    config_type, generate = _generator(options.kind)
+        config_type, generate = _generator(options.kind)
     config = read_config(config_type, options.config, options.set)
     require_writable_name(options.out, replace=options.force)
     started = time.monotonic()

@@ -13,6 +13,7 @@ import numpy as np
 from lietransformer import __version__
 from lietransformer.data.hdf5 import SCHEMA_VERSION, content_hash
 from lietransformer.files import PatientFile, cannot_write, complete_or_absent
+from lietransformer.signals import undisturbed
 
 
 class ArrayWriter:
@@ -29,7 +30,8 @@ class ArrayWriter:
         """Write the next rows."""
         block = np.ascontiguousarray(rows, dtype=self._dataset.dtype)
         if len(block):
-            self._dataset[self._rows : self._rows + len(block)] = block
+            with undisturbed():
+                self._dataset[self._rows : self._rows + len(block)] = block
             self._device.raise_failure()
             self._hash.update(block.data.cast("B"))
             self._rows += len(block)
@@ -54,8 +56,9 @@ class DatasetWriter:
     ) -> ArrayWriter:
         """A new array, to be filled row by row."""
         # Little-endian on every machine, so that the same settings give the same file.
-        dataset = self._file.create_dataset(name, shape, np.dtype(dtype).newbyteorder("<"))
-        dataset.attrs.update(attributes)
+        with undisturbed():
+            dataset = self._file.create_dataset(name, shape, np.dtype(dtype).newbyteorder("<"))
+            dataset.attrs.update(attributes)
         writer = ArrayWriter(name, dataset, self._device)
         self._arrays.append(writer)
         return writer
@@ -66,9 +69,10 @@ class DatasetWriter:
 
     def finish(self) -> None:
         """Hash everything."""
-        for array in self._arrays:
-            array.finish()
-        self._file.attrs["content_hash"] = content_hash(self._file)
+        with undisturbed():
+            for array in self._arrays:
+                array.finish()
+            self._file.attrs["content_hash"] = content_hash(self._file)
 
 
 @contextmanager
@@ -79,15 +83,21 @@ def create_dataset(
     with complete_or_absent(path) as part, open(part, "r+b", buffering=0) as raw:
         device = PatientFile(raw)
         try:
-            with h5py.File(device, "w") as file:
-                file.attrs["kind"] = kind
-                file.attrs["schema_version"] = SCHEMA_VERSION
-                file.attrs["config"] = json.dumps(config)
-                file.attrs["seed"] = seed
-                file.attrs["package_version"] = __version__
+            with undisturbed():
+                file = h5py.File(device, "w")
+            try:
+                with undisturbed():
+                    file.attrs["kind"] = kind
+                    file.attrs["schema_version"] = SCHEMA_VERSION
+                    file.attrs["config"] = json.dumps(config)
+                    file.attrs["seed"] = seed
+                    file.attrs["package_version"] = __version__
                 writer = DatasetWriter(file, device)
                 yield writer
                 writer.finish()
+            finally:
+                with undisturbed():
+                    file.close()
             device.raise_failure()
         except OSError as error:
             if error is device.failure:
