@@ -19,8 +19,6 @@ from lietransformer.nn.kernels import (
     MLPLocation,
     MultiplicativeCombination,
     PlainLocation,
-    examples_are_last,
-    small_matmul,
 )
 
 ContentKind = Literal["dot_product", "concat", "linear_concat_linear"]
@@ -130,39 +128,19 @@ class LieSelfAttention(nn.Module):
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
         if geometry.indices is None:
-            pooled = small_matmul(value.mT, weights.mT).mT
+            pooled = weights @ value
         else:
             pooled = (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
-        return self._join(pooled)
+        return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
 
     def _project(self, features: Tensor) -> list[Tensor]:
         """Queries, keys and values of all heads, by one matrix product instead of three."""
         maps = (self.query, self.key, self.value)
         weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
         widths = [m.out_features for m in maps]
-        if examples_are_last():
-            columns = _linear_of_columns(features.permute(2, 1, 0), weight, bias)
-            parts = (x.unflatten(0, (self.heads, -1)) for x in columns.split(widths))
-            return [x.permute(0, 3, 2, 1) for x in parts]
         joint = F.linear(features, weight, bias)
         parts = (x.unflatten(-1, (self.heads, -1)) for x in joint.split(widths, dim=-1))
         return [x.permute(2, 0, 1, 3) for x in parts]
-
-    def _join(self, pooled: Tensor) -> Tensor:
-        """From (heads, batch, g, width / heads) to the output."""
-        if examples_are_last():
-            columns = pooled.permute(0, 3, 2, 1).flatten(0, 1)
-            y = _linear_of_columns(columns, self.output.weight, self.output.bias)
-            return y.permute(2, 1, 0)
-        return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
-
-
-def _linear_of_columns(
-    x: Float[Tensor, "in_width g batch"],
-    weight: Float[Tensor, "out_width in_width"],
-    bias: Float[Tensor, " out_width"],
-) -> Float[Tensor, "out_width g batch"]:
-    return (weight @ x.flatten(1) + bias[:, None]).unflatten(1, x.shape[1:])
 
 
 def masked_softmax(

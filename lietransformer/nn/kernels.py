@@ -19,8 +19,6 @@ from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_matmul
 
 # The paper says three layers for the location MLP; the authors' release has as many in both.
 MLP_LAYERS = 3
-# Multiplications in a product of two matrices that is better written out.
-_SMALL = 4096
 
 
 @dataclass(frozen=True)
@@ -40,39 +38,12 @@ class PairwiseSum:
         return query + geometry.keys_of(self.key).movedim(-1, 1)
 
 
-def examples_are_last() -> bool:
-    """Whether tensors keep the examples side by side in memory, whatever the order of their axes.
-
-    Compiled code does: its loops then run over a whole batch at a time, however few elements an
-    example has. Libraries of matrix products want each example's matrix in one piece.
-    """
-    return torch.compiler.is_compiling()
-
-
-def small_matmul(
-    left: Float[Tensor, "heads batch rows inner"], right: Float[Tensor, "heads batch inner columns"]
-) -> Float[Tensor, "heads batch rows columns"]:
-    """The matrix product of many small matrices.
-
-    A library of matrix products takes about a microsecond for each, however small. Where the
-    compiler can write the loops itself, a sum of products is several times faster.
-    """
-    is_small = left.shape[-2] * right.shape[-1] * left.shape[-1] <= _SMALL
-    if is_small and examples_are_last():
-        terms = left.movedim(1, -1)[:, :, :, None] * right.movedim(1, -1)[:, None]
-        return terms.sum(dim=2).movedim(-1, 1)
-    return left @ right
-
-
 def _map_points(x: Tensor, weight: Tensor) -> Tensor:
     return torch.bmm(x.flatten(1, 2), weight).unflatten(1, x.shape[1:3])
 
 
 def _map_pairs(module: nn.Module, x: Tensor) -> Tensor:
     """A map of columns applied to all pairs, given as (heads, width, batch, query, key)."""
-    if examples_are_last():
-        x = x.movedim(2, -1)
-        return module(x.flatten(2)).unflatten(2, x.shape[2:]).movedim(-1, 2)
     return module(x.flatten(2)).unflatten(2, x.shape[2:])
 
 
@@ -91,7 +62,7 @@ class DotProductContent(nn.Module):
     ) -> Float[Tensor, "heads batch g key"]:
         query = query / math.sqrt(query.shape[-1])
         if geometry.indices is None:
-            return small_matmul(query, key.mT)
+            return query @ key.mT
         return (geometry.keys_of(key) @ query[..., None])[..., 0]
 
 

@@ -136,8 +136,8 @@ def prepare_process(config: RunConfig) -> None:
     """Threads, memory and precision of products, which belong to the process as a whole."""
     torch.set_num_threads(config.threads)
     keep_freed_memory()
-    # Numbers below 1e-38 count as 0. They add nothing, but a CPU takes a hundred times longer for
-    # each; a trained graph network has so many that its steps were six times slower.
+    # Numbers below 1e-38 count as 0. They add nothing, but a CPU takes much longer for each; a
+    # trained graph network has so many that its steps were three times slower.
     torch.set_flush_denormal(True)
     # Said in either case: a process may have had a run of another precision before.
     torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
