@@ -35,6 +35,21 @@ class ConstellationBatch:
         """Each example moved by its own random transformation."""
         return replace(self, positions=_augmented(self.positions, self.mask, kind, generator))
 
+    def trimmed(self) -> "ConstellationBatch":
+        """The same without slots that no example needs.
+
+        Half of all vertices are absent, and even the largest of 32 examples has seldom more than
+        30 of 34: the number of pairs falls by a quarter.
+        """
+        first = self.mask.int().argsort(dim=1, descending=True, stable=True)
+        first = first[:, : int(self.mask.sum(dim=1).max())]
+        return replace(
+            self,
+            positions=self.positions.take_along_dim(first[..., None], dim=1),
+            mask=self.mask.take_along_dim(first, dim=1),
+            instance=self.instance.take_along_dim(first, dim=1),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class SpringBatch:

@@ -105,12 +105,13 @@ class ConstellationExamples(Examples[ConstellationBatch]):
         return len(self._positions)
 
     def take(self, numbers: np.ndarray) -> ConstellationBatch:
-        return ConstellationBatch(
+        batch = ConstellationBatch(
             positions=_tensor(self._positions, numbers).to(self._dtype),
             mask=_tensor(self._mask, numbers),
             instance=_tensor(self._instance, numbers).long(),
             counts=_tensor(self._counts, numbers).long(),
         )
+        return batch.trimmed()
 
 
 class SpringExamples(Examples[SpringBatch]):
