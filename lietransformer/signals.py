@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -26,12 +27,36 @@ def undisturbed() -> Iterator[None]:
     def remember(number: int, _: FrameType | None) -> None:
         waiting.append(number)
 
-    before = {number: signal.signal(number, remember) for number in _SIGNALS}
+    before: list[tuple[int, Any]] = []
     try:
+        for number in _SIGNALS:
+            before.append((number, signal.getsignal(number)))
+            signal.signal(number, remember)
         yield
     finally:
-        for number, handler in before.items():
+        try:
+            _restore(before)
+        finally:
+            _deliver(waiting)
+
+
+# One after the other, even if the handler of one raises an exception.
+
+
+def _restore(handlers: list[tuple[int, Any]]) -> None:
+    if handlers:
+        (number, handler), *others = handlers
+        try:
             # None is a handler that was not installed from Python.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for came in waiting:
-            signal.raise_signal(came)
+        finally:
+            _restore(others)
+
+
+def _deliver(numbers: list[int]) -> None:
+    if numbers:
+        first, *others = numbers
+        try:
+            signal.raise_signal(first)
+        finally:
+            _deliver(others)

@@ -46,6 +46,46 @@ def test_blocks_in_blocks() -> None:
     assert reached
 
 
+def test_two_signals_are_both_delivered() -> None:
+    came: list[int] = []
+
+    def terminate(number: int, _: object) -> None:
+        came.append(number)
+
+    def work() -> None:
+        with undisturbed():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == [signal.SIGTERM]
+
+
+def test_handlers_are_restored_even_if_one_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that comes while handlers are restored finds some of them in place already."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    original = signal.signal
+
+    def interrupted(number: int, handler: object) -> object:
+        result = original(number, handler)  # type: ignore[arg-type]
+        if (number, handler) == (signal.SIGINT, before[0]):
+            signal.raise_signal(signal.SIGINT)
+        return result
+
+    def work() -> None:
+        with undisturbed():
+            monkeypatch.setattr(signal, "signal", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
 def test_other_threads_have_no_signals_to_wait_for() -> None:
     errors: list[BaseException] = []
 

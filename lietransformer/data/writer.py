@@ -83,10 +83,10 @@ def create_dataset(
     with complete_or_absent(path) as part, open(part, "r+b", buffering=0) as raw:
         device = PatientFile(raw)
         try:
-            with undisturbed():
-                file = h5py.File(device, "w")
+            file = None
             try:
                 with undisturbed():
+                    file = h5py.File(device, "w")
                     file.attrs["kind"] = kind
                     file.attrs["schema_version"] = SCHEMA_VERSION
                     file.attrs["config"] = json.dumps(config)
@@ -97,7 +97,8 @@ def create_dataset(
                 writer.finish()
             finally:
                 with undisturbed():
-                    file.close()
+                    if file is not None:
+                        file.close()
             device.raise_failure()
         except OSError as error:
             if error is device.failure:

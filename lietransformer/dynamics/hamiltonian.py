@@ -89,13 +89,14 @@ class PotentialDynamics(LearntDynamics):
         position, momentum = state.unbind(dim=1)
         features = torch.stack([masses, stiffness], dim=-1)
 
-        def cloud(q: Tensor) -> PointCloud:
-            return PointCloud(centred(q), features)
-
-        if second_order.applies(self.model, position):
-            by_position = second_order.potential_gradient(self.model, position, features)
+        if second_order.applies(self.model, position, features):
+            by_position = second_order.potential_gradient(self.model, centred(position), features)
         else:
-            by_position = gradient(lambda q: self.model(cloud(q), generator=generator), position)
+
+            def potential(q: Tensor) -> Tensor:
+                return self.model(PointCloud(centred(q), features), generator=generator)
+
+            by_position = gradient(potential, position)
         return torch.stack([momentum / masses[..., None], -by_position], dim=1)
 
 

@@ -85,11 +85,12 @@ def find(parameters: Sequence[Tensor]) -> HeadMLP | None:
     """
     if len(parameters) != 2 * _LAYERS or len({*parameters[2].shape[1:]}) != 1:
         return None
-    return _compiled(parameters[0].shape[1], parameters[0].shape[2], parameters[-2].shape[2])
+    return compiled(parameters[0].shape[1], parameters[0].shape[2], parameters[-2].shape[2])
 
 
 @cache
-def _compiled(inputs: int, hidden: int, outputs: int) -> HeadMLP | None:
+def compiled(inputs: int, hidden: int, outputs: int) -> HeadMLP | None:
+    """The functions for layers of these widths; None where C cannot be used."""
     if not all(1 <= width <= WIDEST for width in (inputs, hidden, outputs)):
         return None
     code = library.load("head_mlp.c", (("IN", inputs), ("HIDDEN", hidden), ("OUT", outputs)))

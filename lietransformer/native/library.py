@@ -8,6 +8,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _SOURCES = Path(__file__).parent
+_PATIENCE = 120  # seconds for the compiler, which takes a few
 # Set to 0, no C code is used.
 SWITCH = "LIETRANSFORMER_NATIVE"
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno")
@@ -34,12 +36,12 @@ def load(source: str, definitions: tuple[tuple[str, int], ...] = ()) -> ctypes.C
         source: the file's name.
         definitions: names and values of macros, such as widths that loops are unrolled for.
     """
-    compiler = find_compiler()
-    if compiler is None or os.environ.get(SWITCH) == "0":
+    if not is_possible():
         return None
     flags = (*_FLAGS, *_FLAGS_ALSO, *_LIBRARY, *_WIDE_VECTORS.get(platform.machine(), ()))
-    command = [compiler, *flags, *(f"-D{name}={value}" for name, value in definitions)]
-    with suppress(OSError, subprocess.SubprocessError):
+    command = [*find_compiler(), *flags, *(f"-D{name}={value}" for name, value in definitions)]
+    # RuntimeError: there is no home folder.
+    with suppress(OSError, RuntimeError, subprocess.SubprocessError):
         compiled = _cache() / f"{Path(source).stem}-{_fingerprint(source, command)}.so"
         with suppress(OSError):  # none there, or a damaged one
             return ctypes.CDLL(str(compiled))
@@ -48,10 +50,18 @@ def load(source: str, definitions: tuple[tuple[str, int], ...] = ()) -> ctypes.C
     return None
 
 
-def find_compiler() -> str | None:
-    """The C compiler: the variable CC, or the first of the usual names."""
+def is_possible() -> bool:
+    """Whether there is a compiler, and it is not forbidden to use it."""
+    return bool(find_compiler()) and os.environ.get(SWITCH) != "0"
+
+
+def find_compiler() -> list[str]:
+    """The command of the C compiler: the variable CC, or the first of the usual names."""
     candidates = [os.environ["CC"]] if "CC" in os.environ else ["cc", "gcc", "clang"]
-    return next((found for name in candidates if (found := shutil.which(name))), None)
+    for program, *arguments in filter(None, map(shlex.split, candidates)):
+        if (found := shutil.which(program)) is not None:
+            return [found, *arguments]
+    return []
 
 
 def _compile(command: list[str], source: Path, compiled: Path) -> None:
@@ -59,7 +69,8 @@ def _compile(command: list[str], source: Path, compiled: Path) -> None:
     # Under a name of its own first: several processes may compile the same at once.
     with tempfile.TemporaryDirectory(dir=compiled.parent) as folder:
         part = Path(folder) / compiled.name
-        subprocess.run([*command, str(source), "-o", str(part)], check=True, capture_output=True)
+        whole = [*command, str(source), "-o", str(part)]
+        subprocess.run(whole, check=True, capture_output=True, timeout=_PATIENCE)
         part.replace(compiled)
 
 
@@ -77,7 +88,9 @@ def _fingerprint(source: str, command: list[str]) -> str:
 
 
 def _version(compiler: str) -> str:
-    answer = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True)
+    answer = subprocess.run(
+        [compiler, "--version"], check=True, capture_output=True, text=True, timeout=_PATIENCE
+    )
     return answer.stdout
 
 

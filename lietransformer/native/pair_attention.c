@@ -10,7 +10,7 @@
 #define LANES 16
 #define VECTORS(count) (((count) + LANES - 1) / LANES)
 
-/* Rows are filled up to whole machine vectors with zeros. */
+/* Rows are filled up to whole machine vectors; with zeros, because some other numbers are slow. */
 typedef float vector __attribute__((vector_size(64), may_alias));
 typedef vector vectors[POINTS][VECTORS(C)];
 typedef vector transposed[C][VECTORS(POINTS)];
@@ -19,7 +19,8 @@ typedef vector pairs[POINTS][VECTORS(POINTS)];
 /* Number i of a row. */
 #define AT(row, i) (((const float *)(row))[i])
 
-static const float by_root = 1.0f / __builtin_sqrtf(C), by_count = 1.0f / POINTS;
+#define by_root (1.0f / __builtin_sqrtf(C))
+#define by_count (1.0f / POINTS)
 
 /* Queries, keys and values in an array of all three. */
 enum part { Q, K, V };

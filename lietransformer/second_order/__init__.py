@@ -8,6 +8,7 @@ what the passes before have kept, and none of the work is done twice. Matrix pro
 PyTorch's; what lies between them is C code.
 """
 
-from lietransformer.second_order.potential import applies, potential_gradient, written_for
+from lietransformer.second_order.conditions import applies, written_for
+from lietransformer.second_order.potential import potential_gradient
 
 __all__ = ["applies", "potential_gradient", "written_for"]

@@ -12,7 +12,6 @@ need not be called. Tensors are rows of features, contiguous and in single preci
 
 import ctypes
 from abc import ABC, abstractmethod
-from functools import cache
 
 import torch
 from torch import Tensor
@@ -25,17 +24,14 @@ from lietransformer.native.calling import call
 _ROWS_OF_A_PART = 64
 
 
-def load(source: str, **definitions: int) -> ctypes.CDLL:
-    """The compiled code; `available` has been asked whether there can be any."""
-    code = library.load(source, tuple(definitions.items()))
-    assert code is not None
+# A file of C code and the numbers it is compiled for.
+Source = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def _load(source: Source) -> ctypes.CDLL:
+    code = library.load(*source)
+    assert code is not None  # `applies` has been asked
     return code
-
-
-@cache
-def available() -> bool:
-    """Whether C code can be compiled here."""
-    return library.load("swish.c") is not None
 
 
 class Operation(ABC):
@@ -137,7 +133,12 @@ class Swish(Operation):
     """y = x·sigmoid(x), of inputs that depend on the positions."""
 
     def __init__(self) -> None:
-        self._code = load("swish.c")
+        self._code = _load(self.source())
+
+    @staticmethod
+    def source() -> Source:
+        """The C code."""
+        return "swish.c", ()
 
     def value(self, x: Tensor) -> Tensor:
         self._x = x
@@ -168,9 +169,14 @@ class LayerNorm(Operation):
     by_bias: Tensor
 
     def __init__(self, weight: Tensor, bias: Tensor, epsilon: float) -> None:
-        self._code = load("layer_norm.c", WIDTH=weight.shape[0])
+        self._code = _load(self.source(len(weight)))
         self._weight, self._bias, self._epsilon = weight, bias, epsilon
         self._g: Tensor | None = None
+
+    @staticmethod
+    def source(width: int) -> Source:
+        """The C code for rows of that width."""
+        return "layer_norm.c", (("WIDTH", width),)
 
     def value(self, x: Tensor) -> Tensor:
         y, self._normal = torch.empty_like(x), torch.empty_like(x)
@@ -215,14 +221,20 @@ class PairAttention(Operation):
         inputs_depend: whether q, k and v depend on the positions.
     """
 
-    def __init__(self, points: int, heads: int, head_width: int, *, inputs_depend: bool) -> None:
-        self._code = load("pair_attention.c", POINTS=points, HEADS=heads, HEAD_WIDTH=head_width)
+    def __init__(self, elements: int, heads: int, width: int, *, inputs_depend: bool) -> None:
+        self._code = _load(self.source(elements, heads, width))
         self._inputs_depend = inputs_depend
-        self._width = heads * head_width
+        self._width = width
         self.location: Tensor
         self.location_tangent: Tensor
         self.by_location: Tensor
         self.second_by_location: Tensor
+
+    @staticmethod
+    def source(elements: int, heads: int, width: int) -> Source:
+        """The C code for that many elements of an example, and heads of that width together."""
+        sizes = (("POINTS", elements), ("HEADS", heads), ("HEAD_WIDTH", width // heads))
+        return "pair_attention.c", sizes
 
     def value(self, x: Tensor) -> Tensor:
         self._x, self._scores = x, torch.empty_like(self.location)

@@ -23,6 +23,7 @@ from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import Preset, get_preset, presets
+from lietransformer.native import library
 from lietransformer.settings import read_settings, validated
 from lietransformer.tasks.base import TaskName
 from lietransformer.training.architecture import changed
@@ -277,7 +278,8 @@ def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
         preset = changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
         on_cpu = merged.get("device", "cpu") == "cpu"
         in_single = merged.get("precision", "float32") == "float32"
-        if on_cpu and in_single and second_order.written_for(preset.config):
+        has_passes = second_order.written_for(preset.config) and library.is_possible()
+        if on_cpu and in_single and has_passes:
             return False
         return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):

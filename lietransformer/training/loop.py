@@ -185,6 +185,7 @@ class Run:
                 loss = experiment.loss(batch, progress.step)
                 loss.backward()
                 self._unread.append((loss.detach(), size_of(batch)))
+                del loss  # and all that is kept for its gradient
                 if len(self._unread) >= _STEPS_BETWEEN_READS[self.config.device]:
                     self._read_losses()
                 self.optimiser.step()

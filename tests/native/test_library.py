@@ -16,7 +16,7 @@ SOURCE = "head_mlp.c"
 WIDTHS = (("IN", 2), ("HIDDEN", 3), ("OUT", 1))
 
 needs_compiler = pytest.mark.skipif(
-    library.find_compiler() is None and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
+    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
     reason="there is no C compiler",
 )
 
@@ -76,7 +76,8 @@ def test_code_that_does_not_compile_is_done_without() -> None:
 
 def test_without_a_compiler_there_is_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
-    assert library.find_compiler() is None
+    assert not library.find_compiler()
+    assert not library.is_possible()
     assert library.load(SOURCE, WIDTHS) is None
 
 
@@ -98,10 +99,25 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_compiler_of_the_environment_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiler = library.find_compiler()
-    assert compiler is not None
     mine = tmp_path / "my-compiler"
     shutil.copy(Path("/bin/sh").resolve(), mine)  # something that runs, but compiles nothing
     monkeypatch.setenv("CC", str(mine))
-    assert library.find_compiler() == str(mine)
+    assert library.find_compiler() == [str(mine)]
+    assert library.load(SOURCE, WIDTHS) is None
+
+
+@needs_compiler
+def test_a_compiler_with_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    (compiler,) = library.find_compiler()
+    monkeypatch.setenv("CC", f"{compiler} -DUNUSED=1")
+    assert library.find_compiler() == [compiler, "-DUNUSED=1"]
+    assert library.load(SOURCE, WIDTHS) is not None
+
+
+def test_without_a_home_folder_there_is_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
     assert library.load(SOURCE, WIDTHS) is None

@@ -13,7 +13,7 @@ from lietransformer.nn import fused_mlp
 from lietransformer.nn.mlp import PerHeadMLP
 
 pytestmark = pytest.mark.skipif(
-    library.find_compiler() is None and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
+    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
     reason="there is no C compiler",
 )
 

@@ -13,14 +13,14 @@ from lietransformer.dynamics.hamiltonian import PotentialDynamics, gradient
 from lietransformer.lift import LiftConfig
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
 from lietransformer.models.presets import get_preset
-from lietransformer.native import library
+from lietransformer.native import head_mlp, library
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig
-from lietransformer.second_order import operations
+from lietransformer.second_order import conditions
 from lietransformer.types import PointCloud
 
 pytestmark = pytest.mark.skipif(
-    library.find_compiler() is None and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
+    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
     reason="there is no C compiler",
 )
 
@@ -75,7 +75,7 @@ def by_passes(
     model: LieTransformer, positions: Tensor, features: Tensor, direction: Tensor
 ) -> list[Tensor]:
     q = positions.clone().requires_grad_()
-    assert second_order.applies(model, q)
+    assert second_order.applies(model, q, features)
     force = second_order.potential_gradient(model, q, features)
     wanted = [q, *model.parameters()]
     return [force, *torch.autograd.grad((force * direction).sum(), wanted)]
@@ -122,7 +122,7 @@ def test_positions_far_away() -> None:
         assert (a - b).abs().max() <= 1e-3 * b.abs().max()
 
 
-def test_numbers_do_not_depend_on_the_threads() -> None:
+def test_numbers_depend_on_the_threads_by_rounding_at_most() -> None:
     model, given = potential(PLAIN), inputs(PLAIN, 100, 6)
     before = torch.get_num_threads()
     results = []
@@ -169,6 +169,14 @@ def test_parameters_that_have_changed_since_are_noticed() -> None:
         force.sum().backward()
 
 
+def test_positions_that_have_changed_since_are_noticed() -> None:
+    model, (positions, features, _) = potential(PLAIN), inputs(PLAIN)
+    force = second_order.potential_gradient(model, positions, features)
+    positions += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        force.sum().backward()
+
+
 def test_no_third_derivatives() -> None:
     model, (positions, features, _) = potential(PLAIN), inputs(PLAIN)
     q = positions.requires_grad_()
@@ -199,24 +207,30 @@ OTHER_CONFIGS = {
 def test_other_models(name: str) -> None:
     config = OTHER_CONFIGS[name]
     assert not second_order.written_for(config)
-    assert not second_order.applies(LieTransformer(config), torch.randn(2, 5, 2))
+    assert not second_order.applies(LieTransformer(config), *inputs(config)[:2])
 
 
 # PyTorch's own rules of forward differentiation are written in a way that it warns of itself.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
 def test_other_circumstances() -> None:
-    model, positions = potential(PLAIN), torch.randn(2, 5, 2)
-    assert second_order.applies(model, positions)
-    assert not second_order.applies(nn.Linear(2, 2), positions)
-    assert not second_order.applies(model, positions.double())
-    assert not second_order.applies(LieTransformer(PLAIN).double(), positions.double())
-    assert not second_order.applies(model, positions.to("meta"))
+    model = potential(PLAIN)
+    positions, features, _ = inputs(PLAIN)
+    double = LieTransformer(PLAIN).double()
+    assert second_order.applies(model, positions, features)
+    assert not second_order.applies(nn.Linear(2, 2), positions, features)
+    assert not second_order.applies(model, positions.double(), features)
+    assert not second_order.applies(double, positions, features)
+    assert not second_order.applies(double, positions.double(), features.double())
+    assert not second_order.applies(model, positions.to("meta"), features)
+    assert not second_order.applies(model, positions, features.clone().requires_grad_())
+    assert not second_order.applies(model, positions[:0], features[:0])
+    assert not second_order.applies(model, torch.zeros(2, 33, 2), torch.ones(2, 33, 2))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not second_order.applies(model, positions)
+        assert not second_order.applies(model, positions, features)
     asked = []
 
     def ask(q: Tensor) -> Tensor:
-        asked.append(second_order.applies(model, q))
+        asked.append(second_order.applies(model, q, features))
         return q
 
     torch.func.vmap(ask)(positions)
@@ -224,13 +238,109 @@ def test_other_circumstances() -> None:
     assert asked == [False, False]
 
 
-def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    operations.available.cache_clear()
-    monkeypatch.setattr(library, "load", lambda *_: None)
+class Doubled(LieTransformer):
+    """Computes something else."""
+
+    def pool(self, features: Tensor, mask: Tensor) -> Tensor:
+        return 2 * super().pool(features, mask)
+
+
+def with_hook(model: LieTransformer) -> LieTransformer:
+    model.blocks[1].register_forward_hook(lambda *_: None)
+    return model
+
+
+def with_weight_norm(model: LieTransformer) -> LieTransformer:
+    torch.nn.utils.parametrizations.weight_norm(model.embedding)
+    return model
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Doubled(PLAIN), with_hook(LieTransformer(PLAIN)), with_weight_norm(LieTransformer(PLAIN))],
+    ids=["a derived class", "a hook", "a parametrisation"],
+)
+def test_models_that_compute_something_else(model: LieTransformer) -> None:
+    assert not second_order.applies(model, *inputs(PLAIN)[:2])
+
+
+def test_parameters_that_layers_share() -> None:
+    model = potential(PLAIN)
+    model.blocks[1] = model.blocks[0]
+    given = inputs(PLAIN)
+    twin = LieTransformer(PLAIN)
+    twin.blocks[1] = twin.blocks[0]
+    twin.load_state_dict(model.state_dict())
+    q = given[0].clone().requires_grad_()
+    force = gradient(lambda q: twin(PointCloud(q, given[1])), q)
+    expected = torch.autograd.grad(
+        (force * given[2]).sum(), [q, *twin.parameters()], materialize_grads=True
+    )
+    assert_agree(model, by_passes(model, *given), [force, *expected])
+
+
+def test_parameters_given_to_a_functional_call() -> None:
+    model = potential(PLAIN)
+    positions, features, direction = inputs(PLAIN)
+    expected = by_passes(model, positions, features, direction)
+    values = {name: p.detach().clone().requires_grad_() for name, p in model.named_parameters()}
+    dynamics = PotentialDynamics(LieTransformer(PLAIN))
+    state = torch.stack([positions, torch.zeros_like(positions)], dim=1)
+    velocity = torch.func.functional_call(
+        dynamics,
+        {f"model.{name}": value for name, value in values.items()},
+        (state, *features.unbind(dim=-1)),
+    )
+    total = -(velocity[:, 1] * direction).sum()
+    found = torch.autograd.grad(total, list(values.values()))
+    for a, b in zip(found, expected[2:], strict=True):
+        assert (a - b).abs().max() <= ROUNDING * b.abs().max()
+
+
+def test_parameters_of_several_models_at_once() -> None:
+    """As when seeds are trained together: PyTorch's general way."""
+    models = [potential(PLAIN), LieTransformer(PLAIN)]
+    positions, features, _ = inputs(PLAIN)
+    state = torch.stack([positions, torch.zeros_like(positions)], dim=1)
+    parameters, _ = torch.func.stack_module_state([PotentialDynamics(m) for m in models])
+
+    def velocity(values: dict[str, Tensor]) -> Any:
+        given = (state, *features.unbind(dim=-1))
+        return torch.func.functional_call(PotentialDynamics(models[0]), values, given)
+
+    together = torch.func.vmap(velocity)(parameters)
+    for found, model in zip(together, models, strict=True):
+        expected = PotentialDynamics(model)(state, *features.unbind(dim=-1))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_by_masses_and_stiffness() -> None:
+    model = potential(PLAIN)
+    positions, features, direction = inputs(PLAIN)
+    masses, stiffness = (x.clone().requires_grad_() for x in features.unbind(dim=-1))
+    state = torch.stack([positions, torch.zeros_like(positions)], dim=1)
+    velocity = PotentialDynamics(model)(state, masses, stiffness)
+    total = (velocity[:, 1] * direction).sum()
+    assert all(g.abs().max() > 1e-4 for g in torch.autograd.grad(total, [masses, stiffness]))
+
+
+@pytest.mark.parametrize("missing", ["swish.c", "layer_norm.c", "pair_attention.c", "head_mlp.c"])
+def test_code_that_cannot_be_compiled(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = library.load
+
+    def load(source: str, *definitions: Any) -> Any:
+        return None if source == missing else original(source, *definitions)
+
+    def forget() -> None:
+        conditions._is_compiled.cache_clear()
+        head_mlp.compiled.cache_clear()
+
+    forget()
+    monkeypatch.setattr(library, "load", load)
     try:
-        assert not second_order.applies(potential(PLAIN), torch.randn(2, 5, 2))
+        assert not second_order.applies(potential(PLAIN), *inputs(PLAIN)[:2])
     finally:
-        operations.available.cache_clear()
+        forget()
 
 
 @pytest.mark.parametrize("used", [True, False])

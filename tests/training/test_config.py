@@ -7,6 +7,7 @@ import pytest
 
 from lietransformer.errors import UserError
 from lietransformer.models.lie_transformer import LieTransformerConfig
+from lietransformer.native import library
 from lietransformer.settings import validated
 from lietransformer.training.config import RunConfig, read_runs
 from tests.training.runs import settings, tiny
@@ -63,12 +64,17 @@ def test_compiled_where_it_pays() -> None:
     assert [config.compile for config in (long, short, other)] == [True, False, False]
 
 
-def test_what_has_passes_of_its_own_is_compiled_only_without_them() -> None:
+def test_what_has_passes_of_its_own_is_compiled_only_without_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(library, "is_possible", lambda: True)
     springs = {"task": "springs", "model": "LieTransformer-T2", "n_train": 10}
     assert not run(**springs).compile
     assert run(**springs, precision="float64").compile
     assert run(**springs, device="cuda").compile
     assert run(**springs, architecture={"attention": {"normalisation": "softmax"}}).compile
+    monkeypatch.setattr(library, "is_possible", lambda: False)
+    assert run(**springs).compile
 
 
 def test_a_model_of_another_architecture() -> None:
