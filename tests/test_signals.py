@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,14 @@ import pytest
 from lietransformer.data.writer import create_dataset
 from lietransformer.files import PatientFile
 from lietransformer.signals import undisturbed
+
+
+@pytest.fixture(autouse=True)
+def ordinary_handler() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, which it does not in a worker of pytest."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_signal_waits_for_the_end_of_the_block() -> None:
