@@ -15,7 +15,7 @@ from lietransformer.signals import undisturbed
 
 @pytest.fixture(autouse=True)
 def ordinary_handler() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, which it does not in a worker of pytest."""
+    """Ctrl-C raises KeyboardInterrupt, also where tests were started in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -18,9 +18,10 @@ from lietransformer.native.calling import call
 _LAYERS = 3
 # Loops over widths are unrolled, so wide layers would make much code.
 WIDEST = 32
-# Sums over columns are taken in parts whose size follows from the number of columns alone, so
-# that they do not depend on the number of threads.
-_PART, _SMALL_PART = 4096, 512
+# Columns are computed in parts, which threads share out among them. Their size follows from the
+# number of columns alone, so that sums do not depend on the number of threads. It is one of whole
+# blocks (see head_mlp.c), and such that 2, 4 or 8 threads have as many parts each.
+_BLOCK, _PARTS, _LARGEST_PART = 64, 8, 4096
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def _sizes(x: Tensor, parameters: Tensor) -> tuple[int, int, int, int]:
 
 
 def _part(x: Tensor) -> int:
-    return _PART if x.shape[-1] >= 2 * _PART else _SMALL_PART
+    blocks = x.shape[-1] // _PARTS // _BLOCK
+    return min(max(blocks, 1) * _BLOCK, _LARGEST_PART)
 
 
 def _sums(x: Tensor, parameters: Tensor) -> Tensor:

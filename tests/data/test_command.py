@@ -228,7 +228,12 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def start(path: Path) -> "subprocess.Popen[bytes]":
     """Generate a dataset that takes some seconds, in a process to be killed."""
     large = ["data", "springs", "--out", str(path), "--set", "systems=12000", "--set", "test=10"]
-    return subprocess.Popen([COMMAND, *large], stderr=subprocess.PIPE)
+    # Started in the background, tests ignore SIGINT, and so would their children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen([COMMAND, *large], stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_until_written(path: Path, size: int) -> None:
