@@ -1,0 +1,69 @@
+"""Potentials, and their force with its gradients in two ways."""
+
+import os
+
+import pytest
+import torch
+from torch import Tensor
+
+from lietransformer import second_order
+from lietransformer.dynamics.hamiltonian import gradient
+from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
+from lietransformer.native import library
+from lietransformer.types import PointCloud
+
+needs_compiler = pytest.mark.skipif(
+    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
+    reason="there is no C compiler",
+)
+
+ROUNDING = 5e-5
+PLAIN = LieTransformerConfig("T(2)", input_width=2, output_width=1, width=24, layers=3, heads=3)
+
+
+def potential(config: LieTransformerConfig) -> LieTransformer:
+    torch.manual_seed(0)
+    model = LieTransformer(config)
+    for parameter in model.parameters():  # large enough for positions to matter in every layer
+        parameter.data = 1.5 * parameter.data + 0.1 * torch.randn_like(parameter)
+    return model
+
+
+def inputs(config: LieTransformerConfig, batch: int = 4, points: int = 5) -> tuple[Tensor, ...]:
+    space = 3 if config.group == "T(3)" else 2
+    torch.manual_seed(1)
+    positions, direction = torch.randn(2, batch, points, space)
+    return positions, torch.rand(batch, points, config.input_width) + 0.5, direction
+
+
+def by_pytorch(
+    model: LieTransformer, positions: Tensor, features: Tensor, direction: Tensor
+) -> list[Tensor]:
+    """The force and the gradients of its product with the direction, in double precision."""
+    twin = LieTransformer(model.config)
+    twin.load_state_dict(model.state_dict())
+    twin.double()
+    q = positions.double().requires_grad_()
+    force = gradient(lambda q: twin(PointCloud(q, features.double())), q)
+    wanted = [q, *twin.parameters()]
+    total = (force * direction.double()).sum()
+    return [force, *torch.autograd.grad(total, wanted, materialize_grads=True)]
+
+
+def by_passes(
+    model: LieTransformer, positions: Tensor, features: Tensor, direction: Tensor
+) -> list[Tensor]:
+    q = positions.clone().requires_grad_()
+    assert second_order.applies(model, q, features)
+    force = second_order.potential_gradient(model, q, features)
+    wanted = [q, *model.parameters()]
+    return [force, *torch.autograd.grad((force * direction).sum(), wanted)]
+
+
+def assert_agree(model: LieTransformer, found: list[Tensor], expected: list[Tensor]) -> None:
+    names = ["force", "positions", *(name for name, _ in model.named_parameters())]
+    for name, a, b in zip(names, found, expected, strict=True):
+        assert (a - b).abs().max() <= ROUNDING * b.abs().max(), name
+    unused = [name for name, b in zip(names, expected, strict=True) if not b.any()]
+    # A constant added to V changes no force; and all else has been tested.
+    assert unused == ["head.output.bias"]
