@@ -27,7 +27,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Expected Python 3.11 or newer with pip; found none. Install it, or say make PYTHON=/path/to/python." >&2; exit 1; }
 	@echo "Installing into $(VENV) with $(PYTHON) (once; a few minutes)"
 	@$(PYTHON) -m venv --clear --without-pip $(VENV)
-	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,qm9,specialists]'
+	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,qm9,specialists,workflow]'
 	@touch $@
 
 quickstart: $(INSTALLED) ## Build a LieTransformer-SE(2), measure its invariance, train it for a minute
