@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 
+# The paper's legend has another name for a model than `lietransformer models`.
+_MODEL_NAMES = {"Graph network (HOGN)": "Graph network (Hamiltonian)"}
+_AUGMENTED = " + SO3 Aug"
+
 
 @dataclass(frozen=True)
 class ParameterCount:
@@ -21,6 +25,32 @@ class ParameterCount:
     exact: int
 
 
+@dataclass(frozen=True)
+class Accuracy:
+    """A cell of Table 1: mean and standard deviation over so many seeds."""
+
+    mean: float
+    deviation: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class QM9Row:
+    """A row of Table 2.
+
+    Attributes:
+        model: as `lietransformer models` names it, where this package has it.
+        augmentation: of its training data: "none" or "SO3".
+        section: the part of the table that it stands in.
+        errors: mean absolute errors by property; None is a dash in the paper.
+    """
+
+    model: str
+    augmentation: str
+    section: str
+    errors: dict[str, float | None]
+
+
 def parameter_counts() -> dict[tuple[str, str], ParameterCount]:
     """The published parameter counts by task and model."""
     counts = (
@@ -30,9 +60,49 @@ def parameter_counts() -> dict[tuple[str, str], ParameterCount]:
     return {(count.task, count.model): count for count in counts}
 
 
+def table1() -> dict[tuple[str, str, str], Accuracy]:
+    """Table 1 by model, augmentation of the training set and transformation of the test set."""
+    return {
+        (row["model"], row["train_augmentation"], row["test_transform"]): Accuracy(
+            float(row["accuracy_mean"]), float(row["accuracy_std"]), int(row["n_seeds"])
+        )
+        for row in _rows("table1_constellations.csv")
+    }
+
+
+def table2() -> tuple[QM9Row, ...]:
+    """The rows of Table 2, in its order."""
+    rows: dict[str, QM9Row] = {}
+    for row in _rows("table2_qm9.csv"):
+        name = row["model"]
+        model = name.removesuffix(_AUGMENTED)
+        augmentation = "SO3" if name.endswith(_AUGMENTED) else "none"
+        own = rows.setdefault(name, QM9Row(model, augmentation, row["section"], {}))
+        own.errors[row["task"]] = float(row["mae"]) if row["mae"] else None
+    return tuple(rows.values())
+
+
+def data_efficiency() -> dict[str, dict[int, float]]:
+    """Figure 4, 5 steps: median error by model and number of training examples (±10 %)."""
+    return _curves("fig4_data_efficiency_5step.csv", "n_train", "median_mse_geometric")
+
+
+def rollout_error() -> dict[str, dict[int, float]]:
+    """Figure 5: median error by model and time step, trained on 10,000 examples (±10 %)."""
+    return _curves("fig5_rollout_n10000.csv", "time_step", "median_mse")
+
+
 def qm9_uncharacterized() -> frozenset[int]:
     """The numbers of the 3,054 molecules of QM9 that failed its authors' consistency check."""
     return frozenset(int(row["index"]) for row in _rows("qm9_uncharacterized.csv"))
+
+
+def _curves(name: str, along: str, value: str) -> dict[str, dict[int, float]]:
+    curves: dict[str, dict[int, float]] = {}
+    for row in _rows(name):
+        model = _MODEL_NAMES.get(row["model"], row["model"])
+        curves.setdefault(model, {})[int(row[along])] = float(row[value])
+    return curves
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:

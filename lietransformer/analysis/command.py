@@ -1,0 +1,67 @@
+"""The commands `lietransformer tables`, `figures`, `claims` and `report`."""
+
+import argparse
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from lietransformer.errors import UserError, explain
+
+
+def add_parsers(commands: Any) -> None:
+    """Declare the subcommands."""
+    tables = _add(commands, "tables", _tables, "write the paper's tables with our numbers")
+    _add_only(tables, "table1")
+    tables.add_argument("--out", type=Path, help="folder (default: RESULTS/tables)")
+
+
+def _add(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[:1].upper()}{text[1:]}. Reads the folders of runs, also while some "
+        "are going on; what is missing is shown as missing.",
+    )
+    parser.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="RESULTS",
+        help="folder of all results (default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_only(parser: argparse.ArgumentParser, example: str) -> None:
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help=f"only these, for example {example}"
+    )
+
+
+def _chosen(options: argparse.Namespace, known: Collection[str]) -> list[str]:
+    """The names given with --only, or all."""
+    for name in options.only or ():
+        if name not in known:
+            raise UserError(
+                explain(
+                    expected=f"--only with some of {', '.join(known)}",
+                    found=name,
+                    remedy="choose among them",
+                )
+            )
+    return list(dict.fromkeys(options.only or known))
+
+
+def _tables(options: argparse.Namespace) -> int:
+    from lietransformer.analysis.runs import read_sweep
+    from lietransformer.analysis.tables import TABLES, write_tables
+
+    names = _chosen(options, TABLES)
+    sweep = read_sweep(options.results)
+    for path in write_tables(sweep, names, options.out or options.results / "tables"):
+        print(path)
+    return 0

@@ -1,0 +1,14 @@
+"""Writing what a reader may be looking at meanwhile: files change at once, or not at all."""
+
+from pathlib import Path
+
+from lietransformer.files import cannot_write, complete_or_absent
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file that is complete or absent."""
+    with complete_or_absent(path) as part:
+        try:
+            part.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(path, error) from error

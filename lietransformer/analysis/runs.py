@@ -1,0 +1,258 @@
+"""The runs of a results folder as a table: a row for each, whatever became of it."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pandas as pd
+
+from lietransformer.errors import UserError, explain
+
+Status = Literal["finished", "diverged", "running", "missing"]
+Part = Literal["constellations", "data_efficiency", "parameter_efficiency", "ablations", "qm9"]
+
+MANIFEST = "sweep.json"
+PAPER_TIER = "paper"
+_SCHEMA_VERSION = 1
+_LABELS = ("task", "model", "n_train", "target", "augmentation", "seed", "ablation")
+_RESULTS = ("parameters", "epochs", "git_commit", "dataset_hash", "peak_memory_gb")
+# What may differ between runs that count as the same experiment.
+_NOT_SETTINGS = ("seed", "data_seed", "sampling_seed", "data", "threads", "device")
+_COLUMNS = ("folder", "parts", *_LABELS, "status", "reason", *_RESULTS, "hours", "settings", "data")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs that count.
+
+    Attributes:
+        results: the folder that everything is relative to.
+        runs: a row for each run. Columns are the labels of the manifest (folder, parts, task,
+            model, n_train, target, augmentation, seed, ablation); `status` and, where that
+            says nothing about numbers, the `reason`; what its files say about it; and a column
+            such as "best/test/accuracy" for each number. "running" means begun and not ended.
+        tier: how large the sweep is; None if there is no manifest that says so.
+        invariance: the file with the measurements of Figure 3.
+        warnings: what to know about these runs, in sentences.
+    """
+
+    results: Path
+    runs: pd.DataFrame
+    tier: str | None = None
+    invariance: Path | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether these are known not to be the paper's full experiments."""
+        return self.tier != PAPER_TIER
+
+    @cached_property
+    def commits(self) -> tuple[str, ...]:
+        """The commits that the runs with numbers were made by."""
+        return tuple(sorted(self.runs["git_commit"].dropna().unique()))
+
+    def select(self, part: Part | None = None, **labels: Any) -> pd.DataFrame:
+        """The runs of a part of the sweep that have these labels; None stands for no value."""
+        chosen = self.runs
+        if part is not None:
+            chosen = chosen.loc[[part in parts for parts in chosen["parts"]]]
+        for name, value in labels.items():
+            column = chosen[name]
+            chosen = chosen.loc[column.isna() if value is None else column == value]
+        return chosen
+
+
+def finished(runs: pd.DataFrame) -> pd.DataFrame:
+    """Those whose numbers count. A run that diverged is counted, but has no number."""
+    return runs[runs["status"] == "finished"]
+
+
+def numbers(runs: pd.DataFrame, metric: str) -> dict[int, float]:
+    """A metric such as "best/test/accuracy" of the finished runs, by seed."""
+    if metric not in runs.columns:
+        return {}
+    done = finished(runs)
+    pairs = zip(done["seed"], done[metric], strict=True)
+    return {int(seed): float(value) for seed, value in pairs if not pd.isna(value)}
+
+
+def read_sweep(results: Path) -> Sweep:
+    """The runs that the manifest lists or, without one, all there are below the folder."""
+    if not results.is_dir():
+        raise UserError(
+            explain(
+                expected=f"a folder of results at {results}",
+                found="a file" if results.exists() else "none",
+                remedy="run the experiments first, or give another folder",
+            )
+        )
+    manifest = results / MANIFEST
+    if manifest.exists():
+        return _listed(results, manifest)
+    rows = [_row(results, labels) for labels in _found(results)]
+    return Sweep(
+        results,
+        _frame(rows),
+        invariance=_only(results.glob("invariance-*.json")),
+        warnings=(
+            f"There is no {MANIFEST}: all runs in the folder count, and what was planned is not "
+            "known.",
+            *_mixtures(rows),
+        ),
+    )
+
+
+def _listed(results: Path, manifest: Path) -> Sweep:
+    content = read_json(manifest)
+    runs = content.get("runs") if content else None
+    is_list = isinstance(runs, list) and all(
+        isinstance(run, dict) and "folder" in run for run in runs
+    )
+    if content is None or not is_list or content.get("schema_version") != _SCHEMA_VERSION:
+        raise UserError(
+            explain(
+                expected=f"the list of runs, of schema version {_SCHEMA_VERSION}, in {manifest}",
+                found="something else",
+                remedy="run the workflow again, which writes it, or remove the file: then all "
+                "runs in the folder count",
+            )
+        )
+    assert isinstance(runs, list)
+    invariance = content.get("invariance")
+    rows = [_row(results, run) for run in runs]
+    return Sweep(
+        results,
+        _frame(rows),
+        tier=content.get("tier"),
+        invariance=results / invariance if invariance else None,
+        warnings=tuple(_mixtures(rows)),
+    )
+
+
+def _found(results: Path) -> Iterator[dict[str, Any]]:
+    """Labels of all runs below a folder, from their settings."""
+    for file in sorted(results.rglob("config.json")):
+        stored = read_json(file)
+        config = stored.get("config") if stored else None
+        if not isinstance(config, dict) or "task" not in config or ".resume" in file.parts:
+            continue
+        ablation = _ablation(config.get("architecture") or {})
+        yield {
+            **{name: config.get(name) for name in _LABELS},
+            "folder": file.parent.relative_to(results).as_posix(),
+            "ablation": ablation,
+            "parts": _parts(config["task"], str(config.get("model")), ablation),
+        }
+
+
+def _ablation(architecture: Mapping[str, Any]) -> str | None:
+    """Which of the paper's ablations a changed architecture is."""
+    if (architecture.get("attention") or {}).get("normalisation") == "softmax":
+        return "softmax"
+    return "log_lift" if architecture.get("pair_features") == "log" else None
+
+
+def _parts(task: str, model: str, ablation: str | None) -> list[Part]:
+    """Which parts of a sweep such a run can belong to."""
+    if ablation is not None:
+        return ["ablations"]
+    if task == "springs":
+        is_lie = model.startswith(("LieTransformer", "LieConv"))
+        return ["data_efficiency", "parameter_efficiency"] if is_lie else ["data_efficiency"]
+    return [part for part in get_args(Part) if part == task]
+
+
+def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
+    """All that the files of a run say about it."""
+    folder = results / str(labels["folder"])
+    row = {name: labels.get(name) for name in ("folder", *_LABELS)}
+    row["parts"] = tuple(labels.get("parts") or ())
+    row["status"], row["reason"], result = _outcome(folder)
+    config = (read_json(folder / "config.json") or {}).get("config")
+    if isinstance(config, dict):
+        row["settings"] = _fingerprint(config)
+        row["data"] = config.get("data")
+    if result is not None:
+        row |= {name: result.get(name) for name in _RESULTS}
+        seconds = result.get("seconds")
+        if isinstance(seconds, dict):
+            row["hours"] = sum(_number(value) for value in seconds.values()) / 3600
+        row |= _flat(result.get("test"))
+    return row
+
+
+def _outcome(folder: Path) -> tuple[Status, str | None, dict[str, Any] | None]:
+    """The status of a run, why it has no numbers, and its result."""
+    file = folder / "result.json"
+    if file.exists():
+        result = read_json(file)
+        if result is None or result.get("status") not in ("finished", "diverged"):
+            return "missing", "its result.json cannot be read", None
+        if result["status"] == "diverged":
+            what = result.get("diverged") or {}
+            return "diverged", f"at step {what.get('step', 'unknown')}", result
+        return "finished", None, result
+    if (folder / "config.json").exists():
+        return "running", "begun and not ended", None
+    return "missing", "not begun", None
+
+
+def _flat(test: Any) -> dict[str, float]:
+    """{"best": {"test": {"mae": 1}}} as {"best/test/mae": 1.0}; null is NaN."""
+    if not isinstance(test, dict):
+        return {}
+    return {
+        f"{weights}/{name}/{metric}": _number(value, missing=math.nan)
+        for weights, sets in test.items()
+        for name, metrics in (sets or {}).items()
+        for metric, value in (metrics or {}).items()
+    }
+
+
+def _number(value: Any, missing: float = 0.0) -> float:
+    return float(value) if isinstance(value, int | float) else missing
+
+
+def _fingerprint(config: Mapping[str, Any]) -> str:
+    """A name for the settings of a run, the same for all its seeds."""
+    kept = {name: value for name, value in config.items() if name not in _NOT_SETTINGS}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _mixtures(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Say where runs with the same labels have different settings."""
+    settings: dict[tuple[Any, ...], set[str]] = {}
+    for row in rows:
+        if "settings" in row:
+            labels = tuple(row[name] for name in _LABELS if name != "seed")
+            settings.setdefault(labels, set()).add(row["settings"])
+    for labels, different in settings.items():
+        if len(different) > 1:
+            name = ", ".join(str(label) for label in labels if label not in (None, "none"))
+            yield f"Runs of {len(different)} different settings are mixed in {name}."
+
+
+def _only(files: Iterator[Path]) -> Path | None:
+    found = list(files)
+    return found[0] if len(found) == 1 else None
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    metrics = sorted({name for row in rows for name in row} - set(_COLUMNS))
+    frame = pd.DataFrame(rows, columns=[*_COLUMNS, *metrics])
+    return frame.astype({"seed": "Int64", "n_train": "Int64", "parameters": "Int64"})
+
+
+def read_json(file: Path) -> dict[str, Any] | None:
+    """An object in a file; None where there is no such file, or another content."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None

@@ -1,0 +1,33 @@
+from lietransformer.analysis.tables import table1, table2
+from lietransformer.models.presets import presets
+from lietransformer.reference import (
+    Accuracy,
+    data_efficiency,
+    rollout_error,
+)
+from lietransformer.reference import table1 as published_table1
+from lietransformer.reference import table2 as published_table2
+
+
+def test_table1() -> None:
+    published = published_table1()
+    keys = {(model, *setting) for model in table1.MODELS for setting in table1.SETTINGS}
+    assert published.keys() == keys
+    assert published["LieTransformer-SE2", "none", "SE2"] == Accuracy(0.69, 0.02, 8)
+
+
+def test_table2() -> None:
+    rows = published_table2()
+    assert len(rows) == 16
+    assert all(row.errors.keys() == table2.TASKS.keys() for row in rows)
+    assert rows[0].errors["G"] is None
+    assert (rows[-1].model, rows[-1].augmentation) == ("LieTransformer-SE3", "SO3")
+    assert rows[-1].errors["zpve"] == 3.67
+
+
+def test_curves_are_of_models_that_this_package_has() -> None:
+    names = {preset.model for preset in presets() if preset.task == "springs"}
+    for curves in (data_efficiency(), rollout_error()):
+        assert names.issuperset(curves)
+    assert len(data_efficiency()["Graph network (Hamiltonian)"]) == 10
+    assert rollout_error()["LieTransformer-T2"][99] == 7.35e-4

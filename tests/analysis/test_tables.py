@@ -1,0 +1,140 @@
+import csv
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lietransformer.analysis.runs import read_sweep
+from lietransformer.analysis.tables import FORMATS, TABLES, write_tables
+from tests.analysis.synthetic import COMMIT, Results, accuracies, mae
+
+CONSTELLATIONS = (["constellations"], "constellations")
+QM9 = (["qm9"], "qm9")
+
+
+def table1_results(path: Path) -> Path:
+    """Table 1 with all that can happen to a cell."""
+    results = Results(path, tier="laptop")
+    for seed, accuracy in enumerate((0.70, 0.72, 0.74)):
+        test = accuracies(accuracy, accuracy, accuracy - 0.2)
+        results.add(*CONSTELLATIONS, "LieTransformer-T2", augmentation="none", seed=seed, test=test)
+    model = "SetTransformer"
+    test = accuracies(0.5, 0.4, 0.3)
+    results.add(*CONSTELLATIONS, model, augmentation="none", seed=0, test=test)
+    results.add(*CONSTELLATIONS, model, augmentation="none", seed=1, status="diverged", test=test)
+    results.add(*CONSTELLATIONS, model, augmentation="none", seed=2, status="running")
+    results.add(*CONSTELLATIONS, "LieTransformer-SE2", augmentation="none", status="missing")
+    return results.write()
+
+
+def table2_results(path: Path) -> Path:
+    """Two runs of Table 2 and one that is still to come."""
+    results = Results(path)
+    results.add(*QM9, "LieTransformer-T3", target="alpha", augmentation="none", test=mae(0.0456))
+    results.add(*QM9, "LieConv-T3", target="alpha", augmentation="SO3", test=mae(0.0462))
+    results.add(*QM9, "LieConv-T3", target="gap", augmentation="SO3", status="running")
+    return results.write()
+
+
+def rendered(results: Path, name: str, ending: str) -> str:
+    return FORMATS[ending](TABLES[name](read_sweep(results)))
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def test_markdown_of_table1(tmp_path: Path) -> None:
+    text = rendered(table1_results(tmp_path), "table1", "md")
+    lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines()}
+    ours = lines["LieTransformer-T2"]
+    assert "**0.72** ± 0.02 (3)<br>paper 0.75 ± 0.03<br>Δ −0.03" in ours
+    assert "missing (0)<br>paper 0.70 ± 0.03" in ours  # trained with augmentation: no run
+    set_transformer = lines["SetTransformer"]
+    assert "0.50 (1 of 3)<br>1 diverged<br>paper 0.58 ± 0.07<br>Δ −0.08" in set_transformer
+    assert "missing (0 of 1)" in lines["LieTransformer-SE2"]
+    assert "REDUCED" in text
+    assert "4 finished, 1 diverged and left out, 1 begun and not ended, 1 missing" in text
+    assert COMMIT[:10] in text
+
+
+def test_the_papers_own_tier_is_not_called_reduced(tmp_path: Path) -> None:
+    assert "REDUCED" not in rendered(table2_results(tmp_path), "table2", "md")
+
+
+def test_markdown_of_table2_quotes_what_we_do_not_run(tmp_path: Path) -> None:
+    text = rendered(table2_results(tmp_path), "table2", "md")
+    (wave_scatt,) = (line for line in text.splitlines() if "WaveScatt" in line)
+    assert "*quoted* | 0.160 | 118 |" in wave_scatt
+    assert wave_scatt.endswith("| – |")
+    (conv,) = (line for line in text.splitlines() if line.startswith("| LieConv-T3 + SO3 Aug"))
+    # As printed, 0.0456 and 0.0462 are both the best, of their section and of all.
+    assert "<u>**0.046**</u> (1)<br>paper 0.084<br>Δ −0.038 | missing (0 of 1)" in conv
+    assert "<u>**26**</u>" in text  # DimeNet++, quoted, is still the best on HOMO
+
+
+def test_a_specialist_that_was_run_is_not_quoted(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    results.add(*QM9, "DimeNet++", target="mu", augmentation="none", test=mae(0.05))
+    text = rendered(results.write(), "table2", "csv")
+    (row,) = (row for row in rows(text) if row["model"] == "DimeNet++" and row["task"] == "mu")
+    assert (row["mean"], row["is_quoted"]) == ("0.05", "False")
+
+
+def test_csv_has_every_cell_with_all_digits(tmp_path: Path) -> None:
+    text = rendered(table1_results(tmp_path), "table1", "csv")
+    cells = rows(text)
+    assert len(cells) == 18
+    (cell,) = (
+        row
+        for row in cells
+        if (row["model"], row["train_augmentation"], row["test_transform"])
+        == ("LieTransformer-T2", "none", "SE2")
+    )
+    assert float(cell["mean"]) == pytest.approx(0.52)
+    assert float(cell["standard_deviation"]) == pytest.approx(0.02)
+    assert (cell["seeds"], cell["published"]) == ("3", "0.63")
+    assert "# Tier: laptop" in text
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_latex_has_as_many_cells_in_each_line(tmp_path: Path, name: str) -> None:
+    text = rendered(table1_results(tmp_path), name, "tex")
+    body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    counts = {len(re.findall(r"(?<!\\)&", line)) for line in body}
+    assert counts == {len(TABLES[name](read_sweep(tmp_path)).columns)}
+    assert text.count("{") == text.count("}")
+    assert r"\toprule" in text
+    assert r"\bottomrule" in text
+
+
+def test_latex_has_ours_and_theirs(tmp_path: Path) -> None:
+    text = rendered(table1_results(tmp_path), "table1", "tex")
+    assert r"LieTransformer-T2 & \textbf{0.72} $\pm$ 0.02 &" in text
+    assert r"{\footnotesize\itshape 1 of 3, 1 diverged}" in text
+    assert r"{\footnotesize\itshape 0.75 $\pm$ 0.03}" in text
+    assert r"{\footnotesize\itshape $-$0.03}" in text
+
+
+@pytest.mark.skipif(
+    not shutil.which("pdflatex") and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
+    reason="needs pdflatex with booktabs (texlive-latex-recommended)",
+)
+@pytest.mark.parametrize("name", TABLES)
+def test_latex_compiles(tmp_path: Path, name: str) -> None:
+    table = rendered(table1_results(tmp_path), name, "tex")
+    page = r"\documentclass{article}\usepackage{booktabs}\begin{document}" + table
+    (tmp_path / "page.tex").write_text(page + r"\end{document}")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_all_tables_are_written_from_nothing(tmp_path: Path) -> None:
+    written = list(write_tables(read_sweep(tmp_path), TABLES, tmp_path / "tables"))
+    assert len(written) == len(TABLES) * len(FORMATS)
+    assert "missing" in (tmp_path / "tables" / "table1.md").read_text()
+    assert "Runs: none." in (tmp_path / "tables" / "table2.md").read_text()
