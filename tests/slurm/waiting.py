@@ -1,0 +1,20 @@
+"""Waiting for something to be so, instead of for a time."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Only how often is looked, and when a test that hangs gives up: nothing depends on either.
+_SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_TO_GIVE_UP = 300
+
+
+def wait_until(look: Callable[[], T], what: str) -> T:
+    """Look until there is something to see, and return it."""
+    end = time.monotonic() + _SECONDS_TO_GIVE_UP
+    while not (seen := look()):
+        assert time.monotonic() < end, f"waited {_SECONDS_TO_GIVE_UP} s for {what}"
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return seen
