@@ -14,6 +14,10 @@ def add_parsers(commands: Any) -> None:
     _add_only(tables, "table1")
     tables.add_argument("--out", type=Path, help="folder (default: RESULTS/tables)")
 
+    figures = _add(commands, "figures", _figures, "draw the paper's figures from our runs")
+    _add_only(figures, "figure4")
+    figures.add_argument("--out", type=Path, help="folder (default: RESULTS/figures)")
+
 
 def _add(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str
@@ -63,5 +67,16 @@ def _tables(options: argparse.Namespace) -> int:
     names = _chosen(options, TABLES)
     sweep = read_sweep(options.results)
     for path in write_tables(sweep, names, options.out or options.results / "tables"):
+        print(path)
+    return 0
+
+
+def _figures(options: argparse.Namespace) -> int:
+    from lietransformer.analysis.figures import FIGURES, write_figures
+    from lietransformer.analysis.runs import read_sweep
+
+    names = _chosen(options, FIGURES)
+    sweep = read_sweep(options.results)
+    for path in write_figures(sweep, names, options.out or options.results / "figures"):
         print(path)
     return 0

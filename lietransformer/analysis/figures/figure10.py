@@ -1,0 +1,73 @@
+"""Figure 10: the error of each test trajectory under LieTransformer-T2 and LieConv-T2."""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from lietransformer.analysis.figures.drawing import Drawing
+from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, trajectory_size
+from lietransformer.analysis.figures.style import PAGE, TRUTH, new_figure, say_nothing_to_draw
+from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
+from lietransformer.analysis.runs import Sweep
+from lietransformer.analysis.sizes import PAPER_SIZES, shared_sizes, shown_sizes
+
+_HIGHLIGHTS = (("o", "#D55E00"), ("^", "#009E73"), ("s", "#CC79A7"))
+
+
+def draw(sweep: Sweep) -> Drawing:
+    """A panel for each of the paper's sizes that was planned."""
+    sizes = shown_sizes(PAPER_SIZES["figure10"], shared_sizes(sweep, finished_only=False))
+    figure = new_figure(PAGE, 3.1)
+    axes = figure.subplots(1, len(sizes), squeeze=False)[0]
+    missing = []
+    for axis, size in zip(axes, sizes, strict=True):
+        axis.set(xlabel="MSE of LieTransformer-T2", title=f"n = {size:,}")
+        pair = find_pair(sweep, size)
+        if pair is None:
+            say_nothing_to_draw(axis, "roll-outs of both\nwith the same seed")
+            missing.append(f"roll-outs of both models with the same seed at n = {size:,}")
+        else:
+            _draw_panel(axis, pair, is_highlighted=size == trajectory_size(sweep))
+    axes[0].set_ylabel("MSE of LieConv-T2")
+    handles, labels = next(
+        (found for axis in axes if (found := axis.get_legend_handles_labels())[0]), ([], [])
+    )
+    if handles:
+        figure.legend(handles, labels, loc="outside upper center", ncols=4)
+    return Drawing(
+        figure,
+        "The error of each 100-step test trajectory under both models, trained with the same "
+        "seed: geometric mean over the steps, final weights. Above the line LieTransformer-T2 is "
+        "better. The trajectories of Figures 6 and 11 are highlighted.",
+        pair_runs(sweep, sizes),
+        missing,
+    )
+
+
+def _draw_panel(axis: Axes, pair: Pair, *, is_highlighted: bool) -> None:
+    x, y = pair.errors[TRANSFORMER], pair.errors[CONVOLUTION]
+    axis.scatter(x, y, s=4, color="#0072B2", alpha=0.5, linewidths=0, rasterized=len(x) > 5000)
+    both = np.concatenate([x, y])
+    ends = [both.min() / 1.5, both.max() * 1.5]
+    axis.plot(ends, ends, color=TRUTH, linewidth=0.7, linestyle=":")
+    axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    axis.set_aspect("equal")
+    axis.annotate(
+        f"LieTransformer better: {np.mean(x < y):.0%}",
+        (0.04, 0.93),
+        xycoords="axes fraction",
+        fontsize=6,
+    )
+    if is_highlighted:
+        marks = zip(pair.highlighted.items(), _HIGHLIGHTS, strict=True)
+        for (label, trajectory), (marker, colour) in marks:
+            axis.scatter(
+                x[trajectory],
+                y[trajectory],
+                s=32,
+                marker=marker,
+                facecolor="none",
+                edgecolor=colour,
+                linewidths=1.3,
+                label=label,
+                zorder=3,
+            )

@@ -1,0 +1,108 @@
+"""Figures 7 and 8: test error by group and number of parameters."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from lietransformer.analysis.figures.drawing import Drawing
+from lietransformer.analysis.figures.legend import add_legend
+from lietransformer.analysis.figures.style import (
+    COLUMN,
+    LOOKS,
+    Look,
+    new_figure,
+    say_nothing_to_draw,
+)
+from lietransformer.analysis.runs import Sweep, numbers
+from lietransformer.analysis.sizes import PAPER_PARAMETER_SIZE, nearest
+from lietransformer.analysis.statistics import summarise
+from lietransformer.reference import parameter_counts
+
+_ARCHITECTURES = ("LieTransformer", "LieConv")
+_VARIANTS = {"T(2)\nsmall": "T2 small", "T(2)": "T2", "SE(2)\nsmall": "SE2 small", "SE(2)": "SE2"}
+_OFFSET = 0.13  # between the two models of a variant
+
+
+def draw_figure7(sweep: Sweep) -> Drawing:
+    """5 steps."""
+    return _draw(sweep, "test", 5)
+
+
+def draw_figure8(sweep: Sweep) -> Drawing:
+    """100 steps."""
+    return _draw(sweep, "test_long", 100)
+
+
+def comparison_size(sweep: Sweep) -> int:
+    """The number of training examples of the comparison: the paper's, or the nearest there is."""
+    sizes = sweep.select("parameter_efficiency")["n_train"].dropna()
+    return nearest(PAPER_PARAMETER_SIZE, {int(size) for size in sizes})
+
+
+def variant_runs(sweep: Sweep, architecture: str, variant: str) -> pd.DataFrame:
+    """Runs of a model of the comparison, such as ("LieConv", "T2 small")."""
+    return sweep.select(
+        "parameter_efficiency", model=f"{architecture}-{variant}", n_train=comparison_size(sweep)
+    )
+
+
+def _draw(sweep: Sweep, test_set: str, steps: int) -> Drawing:
+    figure = new_figure(COLUMN, 3.1)
+    axis = figure.subplots()
+    looks = {name: LOOKS[f"{name}-T2"] for name in _ARCHITECTURES}
+    missing = []
+    for side, architecture in zip((-_OFFSET, _OFFSET), _ARCHITECTURES, strict=True):
+        for place, variant in enumerate(_VARIANTS.values()):
+            runs = variant_runs(sweep, architecture, variant)
+            values = list(numbers(runs, f"final/{test_set}/mse_geometric").values())
+            if not values:
+                missing.append(f"{architecture}-{variant}")
+                continue
+            _draw_point(axis, place + side, values, looks[architecture])
+            _label_point(axis, place + side, values, _parameters(f"{architecture}-{variant}", runs))
+    if len(missing) == len(_ARCHITECTURES) * len(_VARIANTS):
+        say_nothing_to_draw(axis, "all runs of\nparameter_efficiency")
+    axis.set_xticks(range(len(_VARIANTS)), list(_VARIANTS))
+    axis.set(yscale="log", ylabel="test MSE, geometric mean over steps", xlim=(-0.6, 3.6))
+    axis.grid(visible=False, axis="x")
+    size = comparison_size(sweep)
+    axis.set_title(f"{steps}-step roll-outs, n = {size:,}")
+    named = [Look(look.colour, look.marker, name) for name, look in looks.items()]
+    add_legend(figure, named)
+    return Drawing(
+        figure,
+        f"Models by group and number of parameters: test error over {steps} steps, median and "
+        f"interquartile range over seeds, {size:,} training examples, final weights. The numbers "
+        "of parameters stand beside the points.",
+        sweep.select("parameter_efficiency", n_train=size),
+        missing,
+    )
+
+
+def _draw_point(axis: Axes, x: float, values: list[float], look: Look) -> None:
+    summary = summarise(values)
+    axis.plot(x, summary.median or 0.0, color=look.colour, marker=look.marker, markersize=6)
+    if summary.lower_quartile is not None and summary.upper_quartile is not None:
+        axis.vlines(x, summary.lower_quartile, summary.upper_quartile, color=look.colour, lw=1.6)
+
+
+def _label_point(axis: Axes, x: float, values: list[float], text: str) -> None:
+    is_left = x < round(x)
+    axis.annotate(
+        text,
+        (x, summarise(values).median or 0.0),
+        xytext=(-5 if is_left else 5, 0),
+        textcoords="offset points",
+        ha="right" if is_left else "left",
+        va="center",
+        fontsize=6,
+        color="#444444",
+    )
+
+
+def _parameters(model: str, runs: pd.DataFrame) -> str:
+    """In thousands, as the runs have them or, before there are any, as the paper does."""
+    known = runs["parameters"].dropna()
+    if len(known):
+        return f"{round(int(known.iloc[0]) / 1000)}k"
+    count = parameter_counts().get(("springs", model))
+    return count.paper if count else ""

@@ -1,0 +1,70 @@
+"""One look for all figures: of print size, told apart by the colour-blind and in grey."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLUMN, PAGE = 3.3, 6.8  # inches: the widths of a column and of a page of the paper
+TRUTH = "#222222"
+FAINT = 0.35  # opacity of what the paper has published
+# Okabe and Ito's colours; lightness differs as well.
+PARTICLES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+
+STYLE: Any = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,  # text stays text
+    "savefig.dpi": 200,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a model is drawn."""
+
+    colour: str
+    marker: str
+    label: str
+
+
+LOOKS = {
+    "LieTransformer-T2": Look("#0072B2", "o", "LieTransformer-T2"),
+    "LieConv-T2": Look("#D55E00", "s", "LieConv-T2"),
+    "Graph network (Hamiltonian)": Look("#009E73", "^", "Graph network (HOGN)"),
+    "Fully-connected (Hamiltonian)": Look("#CC79A7", "D", "Fully-connected (Hamiltonian)"),
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def say_nothing_to_draw(axis: Axes, what: str) -> None:
+    """In place of curves: what is missing."""
+    axis.text(
+        0.5,
+        0.5,
+        f"missing:\n{what}",
+        transform=axis.transAxes,
+        ha="center",
+        va="center",
+        color="#777777",
+        wrap=True,
+    )

@@ -1,0 +1,133 @@
+"""Figures 6 and 11: predicted paths beside the true ones."""
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from lietransformer.analysis.figures.drawing import Drawing
+from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, trajectory_size
+from lietransformer.analysis.figures.style import (
+    LOOKS,
+    PAGE,
+    PARTICLES,
+    TRUTH,
+    new_figure,
+    say_nothing_to_draw,
+)
+from lietransformer.analysis.rollouts import (
+    CONVOLUTION,
+    TRANSFORMER,
+    predicted_positions,
+    true_positions,
+)
+from lietransformer.analysis.runs import Sweep
+
+_MODELS = (TRANSFORMER, CONVOLUTION)
+
+
+def draw_figure6(sweep: Sweep) -> Drawing:
+    """A trajectory that both models predict well."""
+    return _draw(
+        sweep,
+        {"": lambda pair: pair.good_for_both},
+        "An example trajectory of 100 steps: the test trajectory that ranks best under both models",
+    )
+
+
+def draw_figure11(sweep: Sweep) -> Drawing:
+    """The trajectories that each model predicts worst."""
+    return _draw(
+        sweep,
+        {f"worst for {model}": _worst(model) for model in _MODELS},
+        "The test trajectories with the highest error of LieTransformer-T2 (above) and of "
+        "LieConv-T2 (below)",
+    )
+
+
+def _worst(model: str) -> Callable[[Pair], int]:
+    return lambda pair: pair.worst(model)
+
+
+def _draw(sweep: Sweep, rows: dict[str, Callable[[Pair], int]], caption: str) -> Drawing:
+    size = trajectory_size(sweep)
+    pair = find_pair(sweep, size)
+    figure = new_figure(PAGE, 3.0 * len(rows) + 0.7)
+    axes = figure.subplots(len(rows), 2, squeeze=False)
+    missing = []
+    if pair is None:
+        missing.append(f"roll-outs of both models with the same seed at n = {size:,}")
+    else:
+        truth = true_positions(sweep, pair.runs[TRANSFORMER], len(pair.errors[TRANSFORMER]))
+        if truth is None:
+            missing.append("the dataset with the true trajectories")
+        _draw_rows(axes, sweep, pair, rows, truth)
+        _add_legend(figure)
+    if pair is None:
+        for axis in axes.flat:
+            say_nothing_to_draw(axis, missing[0].replace(" with", "\nwith"))
+    seed = "" if pair is None else f", seed {pair.seed}"
+    return Drawing(
+        figure,
+        f"{caption}. Trained on {size:,} examples{seed}, final weights. A colour for each "
+        "particle; broad and grey: the truth; a disc where each starts.",
+        pair_runs(sweep, [size]),
+        missing,
+    )
+
+
+def _draw_rows(
+    axes: np.ndarray,
+    sweep: Sweep,
+    pair: Pair,
+    rows: dict[str, Callable[[Pair], int]],
+    truth: np.ndarray | None,
+) -> None:
+    positions = {model: predicted_positions(sweep, pair.runs[model]) for model in _MODELS}
+    for line, (title, choose) in zip(axes, rows.items(), strict=True):
+        trajectory = choose(pair)
+        for axis, model in zip(line, _MODELS, strict=True):
+            own = positions[model]
+            true_path = None if truth is None else truth[trajectory]
+            if own is None:
+                say_nothing_to_draw(axis, f"positions of {model}")
+            else:
+                _draw_paths(axis, own[trajectory], true_path)
+            heading = [title, f"{LOOKS[model].label}, MSE {pair.errors[model][trajectory]:.1e}"]
+            axis.set_title("\n".join(filter(None, heading)))
+        _share_limits(line)
+
+
+def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> None:
+    """Paths of all particles; `predicted` is (steps, particles, 2), `truth` has one state more."""
+    for particle, colour in zip(range(predicted.shape[1]), PARTICLES * 9, strict=False):
+        path = predicted[:, particle]
+        if truth is not None:
+            true_path = truth[: len(path) + 1, particle]
+            axis.plot(*true_path[:, :2].T, color=TRUTH, alpha=0.25, linewidth=3.5)
+            path = np.concatenate([true_path[:1], path])
+        axis.plot(*path[:, :2].T, color=colour, linewidth=1.1)
+        axis.plot(*path[0, :2], color=colour, marker="o", markersize=4, linestyle="")
+    axis.set_aspect("equal")
+    axis.set(xlabel="x", ylabel="y")
+
+
+def _share_limits(axes: np.ndarray) -> None:
+    """The same square window for both models, so that paths can be compared."""
+    x = np.array([axis.get_xlim() for axis in axes])
+    y = np.array([axis.get_ylim() for axis in axes])
+    half = max(x.max() - x.min(), y.max() - y.min()) / 2
+    centre_x, centre_y = (x.max() + x.min()) / 2, (y.max() + y.min()) / 2
+    for axis in axes:
+        axis.set_xlim(centre_x - half, centre_x + half)
+        axis.set_ylim(centre_y - half, centre_y + half)
+
+
+def _add_legend(figure: Figure) -> None:
+    handles = [
+        Line2D([], [], color=TRUTH, alpha=0.25, linewidth=3.5, label="truth"),
+        Line2D([], [], color=PARTICLES[0], linewidth=1.1, label="prediction"),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=2)
