@@ -4,7 +4,7 @@ import errno
 import fcntl
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,14 @@ def complete_or_absent(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def exclusive(lock: Path, what: str, *, wait: bool = False) -> Iterator[None]:
+def exclusive(lock: Path, what: str, *, wait: Callable[[], object] | None = None) -> Iterator[None]:
     """Let only one process at a time into the block, by a lock that dies with the process.
 
     Args:
         lock: a file to lock; it is removed at the end.
         what: what the process does that no other may do at the same time, for the message.
-        wait: wait for the other process to end; otherwise its presence is an error.
+        wait: passes some time; it is called until the other process has ended. Without it, the
+            other one's presence is an error.
     """
     descriptor = None
     with _readable_system_errors(lock):
@@ -81,7 +82,12 @@ def exclusive(lock: Path, what: str, *, wait: bool = False) -> Iterator[None]:
             # A process that ends may remove the folder, if it is empty, at any moment.
             with suppress(FileNotFoundError):
                 lock.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = _lock(lock, what, wait=wait)
+                try:
+                    descriptor = _lock(lock, what)
+                except _Locked:
+                    if wait is None:
+                        raise
+                    wait()
     try:
         yield
     finally:
@@ -90,16 +96,20 @@ def exclusive(lock: Path, what: str, *, wait: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _lock(part: Path, what: str | None = None, *, wait: bool = False) -> int:
+class _Locked(UserError):
+    """Another process holds the lock."""
+
+
+def _lock(part: Path, what: str | None = None) -> int:
     """An empty file that only this process writes to."""
     what = what or f"writes {part.name}"
     while True:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise UserError(
+            raise _Locked(
                 explain(
                     expected=f"to be the only process that {what}",
                     found="another one that does so now",

@@ -1,8 +1,10 @@
 """Opening an MLflow store: a SQLite file, or a server."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +18,7 @@ from lietransformer.tasks.base import TaskName
 DEFAULT_URI = "sqlite:///results/mlflow.db"
 ARTIFACTS = "mlflow-artifacts"
 _SQLITE = "sqlite:///"
+_SECONDS_BETWEEN_TRIES = 0.05
 
 
 def tracking_uri(given: str | None) -> str:
@@ -59,7 +62,11 @@ def open_store(uri: str) -> Iterator[MlflowClient]:
     lock = (
         nullcontext()
         if database is None
-        else exclusive(database.with_name(database.name + ".lock"), f"writes {uri}", wait=True)
+        else exclusive(
+            database.with_name(database.name + ".lock"),
+            f"writes {uri}",
+            wait=partial(time.sleep, _SECONDS_BETWEEN_TRIES),
+        )
     )
     with lock:
         if database is not None and not database.exists():

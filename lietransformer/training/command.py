@@ -43,6 +43,17 @@ def add_parsers(commands: Any) -> None:
     )
     train.add_argument("--threads", type=int, help="CPU threads (default: all cores)")
     tracking.add_option(train)
+    train.add_argument(
+        "--summary",
+        type=Path,
+        metavar="FILE",
+        help="JSON file for the results of all seeds, written when the last one is done",
+    )
+    train.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait for another process that works on the run, instead of refusing to start",
+    )
     train.add_argument("--force", action="store_true", help="start over, and lose what is there")
     train.add_argument(
         "--settings", action=_ShowSettings, nargs=0, help="list the settings, and stop"
@@ -92,14 +103,18 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int:
+    from lietransformer.files import require_writable_name
     from lietransformer.training.config import read_runs
     from lietransformer.training.display import logging_to_stderr, summary
     from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted
     from lietransformer.training.loop import Run
-    from lietransformer.training.run_folder import RunFolder
+    from lietransformer.training.run_folder import RunFolder, write_json
 
     configs, are_several = read_runs(options.config, [*options.set, *_flags(options)])
     tracking.require_usable(options.tracking)
+    if options.summary is not None:
+        require_writable_name(options.summary, replace=True)
+    results = []
     with logging_to_stderr():
         for config in configs:
             folder = RunFolder(options.out / f"seed-{config.seed}" if are_several else options.out)
@@ -109,6 +124,7 @@ def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int
                 interruption=interruption,
                 seconds_between_checkpoints=options.checkpoint_every,
                 start_over=options.force,
+                wait=options.wait,
             )
             try:
                 with tracking.tracked(options.tracking, run):
@@ -119,6 +135,9 @@ def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int
                 return RESUME_EXIT_CODE
             print(summary(result))
             print(f"{folder.path}: {result['status']}\n")
+            results.append(result)
+    if options.summary is not None:
+        write_json(options.summary, results)
     return 0
 
 

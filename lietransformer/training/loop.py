@@ -32,6 +32,7 @@ from lietransformer.training.schedule import evaluation_steps, learning_rate_fac
 log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0
+_SECONDS_BETWEEN_TRIES = 0.5
 # Reading a loss waits for the GPU. There it is done once in so many steps.
 _STEPS_BETWEEN_READS = {"cpu": 1, "cuda": 50}
 
@@ -53,6 +54,7 @@ class Run:
         interruption: Interruption | None = None,
         seconds_between_checkpoints: float = _SECONDS_BETWEEN_CHECKPOINTS,
         start_over: bool = False,
+        wait: bool = False,
         on_record: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare a run; nothing is read or written yet.
@@ -63,6 +65,7 @@ class Run:
             interruption: how it learns that it has to stop.
             seconds_between_checkpoints: how much work may be lost at most.
             start_over: remove what the folder holds of a run, as soon as this one can begin.
+            wait: wait for another process that works on the folder, instead of refusing to.
             on_record: called when a point was added to the curves, and at the end.
         """
         self.config = config
@@ -70,7 +73,9 @@ class Run:
         self._interruption = interruption or Interruption()
         self._seconds_between_checkpoints = seconds_between_checkpoints
         self._start_over = start_over
+        self._wait = wait
         self._on_record = on_record
+        self._has_waited = False
         self.has_begun = False  # whether the folder is known to be this run's
 
     def execute(self) -> dict[str, Any]:
@@ -80,7 +85,8 @@ class Run:
         """
         config, folder = self.config, self.folder
         prepare_process(config)
-        with exclusive(folder.state_folder / "lock", f"runs in {folder.path}"):
+        wait = self._wait_a_moment if self._wait else None
+        with exclusive(folder.state_folder / "lock", f"runs in {folder.path}", wait=wait):
             self.experiment = Experiment(config)
             self.experiment.between_batches = self._interruption.check
             identity_hash = config.identity_hash(self.experiment.file.content_hash)
@@ -100,6 +106,14 @@ class Run:
             self._checkpoints.remove()
         _remove_if_empty(folder)
         return folder.result()
+
+    def _wait_a_moment(self) -> None:
+        """While another process works on the run: what it does need not be done again."""
+        if not self._has_waited:
+            log.info("waiting for another process that works on %s", self.folder.path)
+        self._has_waited = True
+        self._interruption.check()
+        time.sleep(_SECONDS_BETWEEN_TRIES)
 
     # ---- the state of a run
 
