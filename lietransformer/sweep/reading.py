@@ -1,0 +1,71 @@
+"""From config.yaml, the tier it names and the command line to the settings of a sweep."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from lietransformer.errors import UserError, explain
+from lietransformer.settings import read_settings, validated
+from lietransformer.sweep.config import SweepConfig, Tier
+
+# An editor's hint in the files, and no setting.
+_SCHEMA_KEY = "$schema"
+
+
+def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
+    """The tier's settings, with those on top that are given.
+
+    Args:
+        given: what config.yaml and the command line say, in part or in whole. A key with dots,
+            `springs.data_efficiency.seeds`, stands for keys within keys.
+        tiers: folder of the tiers.
+    """
+    changes = _nested(given)
+    tier = changes.get("tier", SweepConfig.model_fields["tier"].default)
+    if tier not in get_args(Tier):
+        raise UserError(
+            explain(
+                expected=f"tier to be one of {', '.join(get_args(Tier))}",
+                found=repr(tier),
+                remedy="mend `tier` in config.yaml, or say --config tier=laptop",
+            )
+        )
+    settings = merged(read_settings(tiers / f"{tier}.yaml"), changes)
+    return validated(SweepConfig, settings, Path("config.yaml"))
+
+
+def read_sweep(path: Path, overrides: list[str], tiers: Path) -> SweepConfig:
+    """The same from the file and from KEY=VALUE."""
+    return resolve(read_settings(path, overrides), tiers)
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One mapping over another; mappings within are merged in turn, all else is replaced."""
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        result[key] = merged(old, value) if both else value  # type: ignore[arg-type]
+    return result
+
+
+def schema() -> str:
+    """The JSON schema of config.yaml, for editors. Every key may be left to the tier."""
+    whole = SweepConfig.model_json_schema(mode="validation")
+    for part in (whole, *whole.get("$defs", {}).values()):
+        part.pop("required", None)
+        part.setdefault("description", "")
+        part["description"] = part["description"].strip()
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys with dots as keys within keys; they win over those without."""
+    result = {k: v for k, v in given.items() if "." not in k and k != _SCHEMA_KEY}
+    for key, value in given.items():
+        if "." in key:
+            for name in reversed(key.split(".")):
+                value = {name: value}  # noqa: PLW2901
+            result = merged(result, value)
+    return result
