@@ -1,20 +1,21 @@
 """A drawn figure with all that belongs to it, and how it gets into files."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
 from lietransformer.analysis.figures.style import STYLE
-from lietransformer.analysis.provenance import provenance
+from lietransformer.analysis.provenance import provenance, tier
 from lietransformer.analysis.runs import Sweep
 from lietransformer.files import cannot_write, complete_or_absent
-
-FORMATS = ("pdf", "png")
 
 
 @dataclass(frozen=True)
@@ -26,17 +27,19 @@ class Drawing:
         caption: what is to be seen.
         runs: those that it is drawn from.
         missing: what it should show and does not.
+        origin: where it comes from if not from runs, in sentences.
     """
 
     figure: Figure
     caption: str
     runs: pd.DataFrame
     missing: Sequence[str] = field(default=())
+    origin: Sequence[str] = field(default=())
 
 
 def notes(sweep: Sweep, drawing: Drawing) -> list[str]:
     """What stands below a figure: its origin, and what is missing."""
-    lines = provenance(sweep, drawing.runs)
+    lines = [tier(sweep), *drawing.origin] if drawing.origin else provenance(sweep, drawing.runs)
     return [*lines, f"Missing: {'; '.join(drawing.missing)}."] if drawing.missing else lines
 
 
@@ -58,17 +61,34 @@ def _wrapped(lines: Sequence[str], inches: float) -> list[str]:
 def save(name: str, sweep: Sweep, drawing: Drawing, out: Path) -> list[Path]:
     """Write a figure in all formats; the same runs give the same files."""
     paths = []
+    figure = drawing.figure
     about = " ".join([drawing.caption, *notes(sweep, drawing)])
-    metadata = {
-        "pdf": {"Title": name, "Subject": about, "CreationDate": None},
-        "png": {"Title": name, "Description": about},
-    }
-    for ending in FORMATS:
-        path = out / f"{name}.{ending}"
-        with complete_or_absent(path) as part, rc_context(STYLE):
-            try:
-                drawing.figure.savefig(part, format=ending, metadata=metadata[ending])
-            except OSError as error:
-                raise cannot_write(path, error) from error
-        paths.append(path)
+    with rc_context(STYLE):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out; formats need not do it again, which is slow
+        for ending, write in _WRITERS.items():
+            path = out / f"{name}.{ending}"
+            with complete_or_absent(path) as part:
+                try:
+                    write(figure, part, name, about)
+                except OSError as error:
+                    raise cannot_write(path, error) from error
+            paths.append(path)
     return paths
+
+
+def _write_png(figure: Figure, path: Path, title: str, about: str) -> None:
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.print_png(path, metadata={"Title": title, "Description": about})
+
+
+def _write_pdf(figure: Figure, path: Path, title: str, about: str) -> None:
+    canvas: Any = FigureCanvasPdf(figure)
+    canvas.print_pdf(path, metadata={"Title": title, "Subject": about, "CreationDate": None})
+
+
+# PDF last: it changes the figure's resolution.
+_WRITERS: dict[str, Callable[[Figure, Path, str, str], None]] = {
+    "png": _write_png,
+    "pdf": _write_pdf,
+}

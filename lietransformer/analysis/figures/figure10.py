@@ -20,7 +20,7 @@ def draw(sweep: Sweep) -> Drawing:
     axes = figure.subplots(1, len(sizes), squeeze=False)[0]
     missing = []
     for axis, size in zip(axes, sizes, strict=True):
-        axis.set(xlabel="MSE of LieTransformer-T2", title=f"n = {size:,}")
+        axis.set(xlabel="MSE of LieTransformer-T2", title=f"n = {size:,}\n")
         pair = find_pair(sweep, size)
         if pair is None:
             say_nothing_to_draw(axis, "roll-outs of both\nwith the same seed")
@@ -51,12 +51,8 @@ def _draw_panel(axis: Axes, pair: Pair, *, is_highlighted: bool) -> None:
     axis.plot(ends, ends, color=TRUTH, linewidth=0.7, linestyle=":")
     axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axis.set_aspect("equal")
-    axis.annotate(
-        f"LieTransformer better: {np.mean(x < y):.0%}",
-        (0.04, 0.93),
-        xycoords="axes fraction",
-        fontsize=6,
-    )
+    share = f"{100 * np.mean(x < y):.0f} %"
+    axis.set_title(f"n = {pair.size:,}\nLieTransformer is better on {share}")
     if is_highlighted:
         marks = zip(pair.highlighted.items(), _HIGHLIGHTS, strict=True)
         for (label, trajectory), (marker, colour) in marks:

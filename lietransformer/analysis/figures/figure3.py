@@ -16,7 +16,7 @@ from lietransformer.analysis.invariance import Invariance, read_invariance
 from lietransformer.analysis.runs import Sweep
 
 _LOOK = Look("#0072B2", "o", "LieTransformer-SE2, one layer")
-_MARKERS = ("s", "^", "p", "P")
+_MARKERS = {"square": "s", "triangle": "^", "pentagon": "p", "L": "P"}
 
 
 def draw(sweep: Sweep) -> Drawing:
@@ -39,7 +39,8 @@ def draw(sweep: Sweep) -> Drawing:
     left.set(xscale="log", yscale="log")
     left.set_title(f"median and IQR of {invariance.runs} runs")
     _draw_example(right, invariance)
-    return Drawing(figure, caption, nothing)
+    assert sweep.invariance is not None
+    return Drawing(figure, caption, nothing, origin=[f"Measured in {sweep.invariance.name}."])
 
 
 def _label(axis: Axes) -> None:
@@ -50,13 +51,13 @@ def _draw_example(axis: Axes, invariance: Invariance) -> None:
     for instance in np.unique(invariance.instances):
         own = invariance.instances == instance
         pattern = invariance.patterns[int(np.argmax(own))]
-        kind = sorted(set(invariance.patterns)).index(pattern)
+        kind = list(dict.fromkeys(invariance.patterns)).index(pattern)
         x, y = invariance.positions[own].T
         axis.scatter(
             x,
             y,
             color=PARTICLES[kind % len(PARTICLES)],
-            marker=_MARKERS[kind % len(_MARKERS)],
+            marker=_MARKERS.get(pattern, "o"),
             s=22,
             label=pattern,
         )

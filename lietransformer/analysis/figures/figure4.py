@@ -18,8 +18,8 @@ def draw(sweep: Sweep) -> Drawing:
     figure = new_figure(PAGE, 3.1)
     axes = figure.subplots(1, 2)
     for axis, (test_set, title) in zip(axes, _PANELS.items(), strict=True):
-        _draw_panel(axis, sweep, test_set)
         axis.set(xscale="log", yscale="log", xlabel="training examples", title=title)
+        _draw_panel(axis, sweep, test_set)
     axes[0].set_ylabel("test MSE, geometric mean over steps")
     add_legend(figure, LOOKS.values(), published=True)
     return Drawing(

@@ -7,15 +7,19 @@ from matplotlib.lines import Line2D
 
 from lietransformer.analysis.figures.style import FAINT, Look
 
+_COLUMNS = 3
 
-def add_legend(figure: Figure, looks: Iterable[Look], *, published: bool = False) -> None:
+
+def add_legend(
+    figure: Figure, looks: Iterable[Look], *, marked: bool = True, published: bool = False
+) -> None:
     """Above the panels: each model, and what the paper's own curves look like."""
     handles = [
-        Line2D([], [], color=look.colour, marker=look.marker, label=look.label) for look in looks
+        Line2D([], [], color=look.colour, marker=look.marker if marked else "", label=look.label)
+        for look in looks
     ]
     if published:
         handles.append(
             Line2D([], [], color="black", alpha=FAINT, linestyle=(0, (4, 2)), label="paper")
         )
-    columns = max(2, int(figure.get_figwidth() // 1.6))
-    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
+    figure.legend(handles=handles, loc="outside upper center", ncols=_COLUMNS)

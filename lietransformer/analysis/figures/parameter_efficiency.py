@@ -59,11 +59,11 @@ def _draw(sweep: Sweep, test_set: str, steps: int) -> Drawing:
                 continue
             _draw_point(axis, place + side, values, looks[architecture])
             _label_point(axis, place + side, values, _parameters(f"{architecture}-{variant}", runs))
-    if len(missing) == len(_ARCHITECTURES) * len(_VARIANTS):
-        say_nothing_to_draw(axis, "all runs of\nparameter_efficiency")
     axis.set_xticks(range(len(_VARIANTS)), list(_VARIANTS))
     axis.set(yscale="log", ylabel="test MSE, geometric mean over steps", xlim=(-0.6, 3.6))
     axis.grid(visible=False, axis="x")
+    if len(missing) == len(_ARCHITECTURES) * len(_VARIANTS):
+        say_nothing_to_draw(axis, "all runs of\nparameter_efficiency")
     size = comparison_size(sweep)
     axis.set_title(f"{steps}-step roll-outs, n = {size:,}")
     named = [Look(look.colour, look.marker, name) for name, look in looks.items()]

@@ -2,6 +2,7 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lietransformer.analysis.figures.curves import by_step, draw_median, draw_published
 from lietransformer.analysis.figures.drawing import Drawing
@@ -31,7 +32,7 @@ def draw_figure5(sweep: Sweep) -> Drawing:
     axis = figure.subplots()
     missing = _draw_panel(axis, sweep, size)
     axis.set_ylabel("test MSE")
-    add_legend(figure, [LOOKS[model] for model in _MODELS], published=size == PAPER_ROLLOUT_SIZE)
+    _add_legend(figure, published=size == PAPER_ROLLOUT_SIZE)
     instead = "" if has_paper_size else f" (the paper: {PAPER_ROLLOUT_SIZE:,})"
     return Drawing(
         figure,
@@ -48,7 +49,7 @@ def draw_figure9(sweep: Sweep) -> Drawing:
     sizes = shown_sizes(PAPER_SIZES["figure9"], shared_sizes(sweep, finished_only=False))
     rows = -(-len(sizes) // _COLUMNS)
     figure = new_figure(PAGE, 2.0 * rows + 0.8)
-    axes = figure.subplots(rows, _COLUMNS, squeeze=False, sharex=True)
+    axes = figure.subplots(rows, _COLUMNS, squeeze=False)
     missing = []
     for axis, size in zip(axes.flat, sizes, strict=False):
         missing += _draw_panel(axis, sweep, size)
@@ -56,7 +57,9 @@ def draw_figure9(sweep: Sweep) -> Drawing:
         axis.set_axis_off()
     for line in axes:
         line[0].set_ylabel("test MSE")
-    add_legend(figure, [LOOKS[model] for model in _MODELS], published=PAPER_ROLLOUT_SIZE in sizes)
+    for axis in axes[:-1].flat:
+        axis.set_xlabel("")
+    _add_legend(figure, published=PAPER_ROLLOUT_SIZE in sizes)
     return Drawing(
         figure,
         "Test error against the step of the roll-out for several numbers of training examples: "
@@ -67,6 +70,10 @@ def draw_figure9(sweep: Sweep) -> Drawing:
     )
 
 
+def _add_legend(figure: Figure, *, published: bool) -> None:
+    add_legend(figure, [LOOKS[model] for model in _MODELS], marked=False, published=published)
+
+
 def _runs(sweep: Sweep, sizes: list[int]) -> pd.DataFrame:
     runs = sweep.select("data_efficiency")
     return runs[runs["n_train"].isin(sizes) & runs["model"].isin(_MODELS)]
@@ -75,6 +82,7 @@ def _runs(sweep: Sweep, sizes: list[int]) -> pd.DataFrame:
 def _draw_panel(axis: Axes, sweep: Sweep, size: int) -> list[str]:
     """Both models at a size; returns those that are missing."""
     missing = []
+    axis.set(xlabel="time step", yscale="log", title=f"n = {size:,}")
     for model in _MODELS:
         look = LOOKS[model]
         if size == PAPER_ROLLOUT_SIZE:
@@ -84,5 +92,4 @@ def _draw_panel(axis: Axes, sweep: Sweep, size: int) -> list[str]:
             missing.append(f"{model} at n = {size:,}")
     if len(missing) == len(_MODELS):
         say_nothing_to_draw(axis, "both models")
-    axis.set(xlabel="time step", yscale="log", title=f"n = {size:,}")
     return missing

@@ -30,7 +30,7 @@ STYLE: Any = {
     "lines.markersize": 4,
     "legend.frameon": False,
     "pdf.fonttype": 42,  # text stays text
-    "savefig.dpi": 200,
+    "figure.dpi": 200,
 }
 
 
@@ -66,5 +66,7 @@ def say_nothing_to_draw(axis: Axes, what: str) -> None:
         ha="center",
         va="center",
         color="#777777",
-        wrap=True,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8},
     )
+    if not axis.has_data():
+        axis.set(xticks=[], yticks=[])

@@ -1,0 +1,19 @@
+"""A dataset that invented roll-outs are compared with."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lietransformer.data import springs
+from lietransformer.data.reader import DatasetFile
+from tests.analysis.synthetic import STEPS, TRAJECTORIES
+
+
+@pytest.fixture(scope="session")
+def springs_truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    """A dataset, and the true positions of its test trajectories after the first state."""
+    path = tmp_path_factory.mktemp("springs") / "springs.h5"
+    config = springs.SpringsConfig(systems=40, test=TRAJECTORIES, validation=2, states=200)
+    springs.generate(config, path)
+    return path, DatasetFile(path).array("test/long_states")[:, 1 : STEPS + 1, 0]

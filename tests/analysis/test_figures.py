@@ -1,0 +1,205 @@
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+
+from lietransformer.analysis.figures import FIGURES, draw_figure, write_figures
+from lietransformer.analysis.figures.drawing import Drawing
+from lietransformer.analysis.figures.pairs import find_pair
+from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
+from lietransformer.analysis.runs import read_sweep
+from tests.analysis.synthetic import Results, rollout_arrays, springs_errors
+
+
+def add_pairs(
+    results: Results, sizes: Sequence[int], seeds: int = 3, truth: np.ndarray | None = None
+) -> None:
+    """Both models at some sizes; LieConv's error is four times LieTransformer's."""
+    for model, factor in ((TRANSFORMER, 1.0), (CONVOLUTION, 4.0)):
+        for size in sizes:
+            for seed in range(seeds):
+                level = factor * (1 + seed) / size
+                results.add(
+                    ["data_efficiency"],
+                    "springs",
+                    model,
+                    n_train=size,
+                    seed=seed,
+                    test=springs_errors(level),
+                    arrays=rollout_arrays(level, seed=int(seed + factor), truth=truth),
+                )
+
+
+def drawn(results: Path, name: str) -> Drawing:
+    return draw_figure(name, read_sweep(results))
+
+
+def axes_of(drawing: Drawing) -> list[Axes]:
+    return drawing.figure.axes
+
+
+def line(axis: Axes, label: str) -> np.ndarray:
+    (own,) = (line for line in axis.get_lines() if line.get_label() == label)
+    return np.asarray(own.get_xydata())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_without_runs_says_what_is_missing(tmp_path: Path, name: str) -> None:
+    png, pdf = write_figures(read_sweep(tmp_path), [name], tmp_path / "figures")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    drawing = drawn(tmp_path, name)
+    assert drawing.missing
+    texts = [text.get_text() for axis in axes_of(drawing) for text in axis.texts]
+    assert any(text.startswith("missing") for text in texts)
+
+
+def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [400])
+    results.write()
+    sweep = read_sweep(tmp_path)
+    first = [path.read_bytes() for path in write_figures(sweep, ["figure5"], tmp_path / "a")]
+    second = [path.read_bytes() for path in write_figures(sweep, ["figure5"], tmp_path / "b")]
+    assert first == second
+
+
+def test_figure3(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    results.add_invariance({1: [1.0, 2.0, 3.0], 10: [0.1, 0.2, 0.3]})
+    results.write()
+    left, right = axes_of(drawn(tmp_path, "figure3"))
+    points = line(left, "LieTransformer-SE2, one layer")
+    assert points == pytest.approx(np.array([[1, 2], [10, 0.2]]))
+    assert len(right.collections) == 4  # patterns
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '{"lift_samples": [1], "errors": []}'])
+def test_figure3_of_a_damaged_file(
+    tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    results = Results(tmp_path)
+    results.add_invariance({1: [1.0]})
+    results.write()
+    (tmp_path / str(results.invariance)).write_text(content)
+    assert drawn(tmp_path, "figure3").missing
+    assert "cannot be read" in caplog.text
+
+
+def test_figure4_shows_medians_and_names_what_is_missing(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [10, 100])
+    results.add(["data_efficiency"], "springs", CONVOLUTION, n_train=400, status="running")
+    results.write()
+    drawing = drawn(tmp_path, "figure4")
+    short, long = axes_of(drawing)
+    assert line(short, "LieTransformer-T2") == pytest.approx(np.array([[10, 0.2], [100, 0.02]]))
+    assert line(long, "LieTransformer-T2") == pytest.approx(np.array([[10, 2], [100, 0.2]]))
+    assert "LieConv-T2 at n = 400" in drawing.missing
+    assert len(short.get_lines()) == 2 + 4  # and the paper's
+
+
+def test_figure5_takes_the_papers_size_or_the_largest(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [100, 400])
+    results.write()
+    (axis,) = axes_of(drawn(tmp_path, "figure5"))
+    assert axis.get_title() == "n = 400"
+    points = line(axis, "LieConv-T2")
+    assert len(points) == 99
+    assert points[-1] == pytest.approx([99, 8 / 400])
+    add_pairs(results, [10_000, 30_000])
+    results.write()
+    (axis,) = axes_of(drawn(tmp_path, "figure5"))
+    assert axis.get_title() == "n = 10,000"
+
+
+def test_a_damaged_evaluation_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [400], seeds=2)
+    results.write()
+    folders = [run["folder"] for run in results.runs if run["seed"] == 0]
+    (tmp_path / folders[0] / "evaluation.h5").write_bytes(b"damaged")
+    (tmp_path / folders[1] / "evaluation.h5").unlink()
+    pair = find_pair(read_sweep(tmp_path), 400)
+    assert pair is not None
+    assert pair.seed == 1
+    assert not drawn(tmp_path, "figure5").missing
+    assert "left out" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "panels"), [("figure6", 2), ("figure11", 4)])
+def test_trajectories(
+    tmp_path: Path, springs_truth: tuple[Path, np.ndarray], name: str, panels: int
+) -> None:
+    data, truth = springs_truth
+    results = Results(tmp_path, data=data)
+    add_pairs(results, [100, 300], truth=truth)
+    results.write()
+    drawing = drawn(tmp_path, name)
+    assert not drawing.missing
+    assert "300 examples" in drawing.caption  # the nearest to the paper's 400
+    assert len(axes_of(drawing)) == panels
+    assert len(axes_of(drawing)[0].get_lines()) == 3 * 6  # truth, prediction, start
+
+
+def test_trajectories_of_another_dataset_are_not_drawn(
+    tmp_path: Path, springs_truth: tuple[Path, np.ndarray], caplog: pytest.LogCaptureFixture
+) -> None:
+    results = Results(tmp_path, data=springs_truth[0])
+    add_pairs(results, [400])
+    results.write()
+    for file in tmp_path.rglob("result.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"dataset_hash": "other"}))
+    assert drawn(tmp_path, "figure6").missing == ["the dataset with the true trajectories"]
+    assert "found another one" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "scale"), [("figure7", 1.0), ("figure8", 10.0)])
+def test_parameter_efficiency(tmp_path: Path, name: str, scale: float) -> None:
+    results = Results(tmp_path)
+    for model, error in (("LieTransformer-SE2 small", 1e-3), ("LieConv-T2", 1e-2)):
+        for seed in range(3):
+            test = springs_errors(error * (1 + seed))
+            results.add(
+                ["parameter_efficiency"],
+                "springs",
+                model,
+                n_train=3000,
+                seed=seed,
+                test=test,
+                parameters=139_353,
+            )
+    results.write()
+    drawing = drawn(tmp_path, name)
+    (axis,) = axes_of(drawing)
+    medians = [float(np.asarray(line.get_ydata())[0]) for line in axis.get_lines()]
+    assert sorted(medians) == pytest.approx([2e-3 * scale, 2e-2 * scale])
+    assert "139k" in [text.get_text() for text in axis.texts]
+    assert len(drawing.missing) == 6
+
+
+def test_figure9_has_a_panel_for_each_size(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [100, 400], seeds=1)
+    results.write()
+    titles = [axis.get_title() for axis in axes_of(drawn(tmp_path, "figure9"))]
+    assert titles == ["n = 100", "n = 400", ""]
+
+
+def test_figure10_highlights_the_trajectories_of_figures_6_and_11(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [100, 400])
+    results.write()
+    first, second = axes_of(drawn(tmp_path, "figure10"))
+    assert len(first.collections) == 1
+    assert len(second.collections) == 1 + 3
+    pair = find_pair(read_sweep(tmp_path), 400)
+    assert pair is not None
+    worst = pair.worst(CONVOLUTION)
+    assert pair.errors[CONVOLUTION][worst] == pair.errors[CONVOLUTION].max()
+    ranks = [np.argsort(np.argsort(pair.errors[m])) for m in (TRANSFORMER, CONVOLUTION)]
+    assert max(r[pair.good_for_both] for r in ranks) == np.maximum(*ranks).min()
