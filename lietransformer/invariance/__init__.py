@@ -1,0 +1,1 @@
+"""How far a LieTransformer is from invariance, by the number of its lift samples (Figure 3)."""
