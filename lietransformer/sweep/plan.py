@@ -21,6 +21,7 @@ from lietransformer.data.constellations import ConstellationsConfig
 from lietransformer.data.qm9 import QM9Config
 from lietransformer.data.springs import SpringsConfig
 from lietransformer.errors import UserError, explain
+from lietransformer.invariance.config import InvarianceConfig
 from lietransformer.models.presets import presets
 from lietransformer.settings import validated
 from lietransformer.sweep.config import Ablation, SweepConfig
@@ -144,10 +145,12 @@ class Plan:
             )
         ]
 
-    @property
+    @cached_property
     def invariance(self) -> Path:
         """The file of Figure 3's measurement."""
-        return self.results / f"invariance-{_hash(self.config.invariance)}.json"
+        settings = _checked(InvarianceConfig, self.config.invariance, "invariance")
+        content = settings.model_dump(mode="json")
+        return self.results / f"invariance-{_hash(content)}.json"
 
     @property
     def invariance_arguments(self) -> str:

@@ -22,7 +22,12 @@ def add_parser(commands: Any) -> None:
         description="Bring all finished runs below some folders into an MLflow store. Runs "
         "that are there already are left alone.",
     )
-    sync.add_argument("folders", type=Path, nargs="+", help="run folders, or folders of them")
+    sync.add_argument(
+        "folders",
+        type=Path,
+        nargs="*",
+        help="run folders, or folders of them; none: only prepare the store",
+    )
     add_option(sync)
     sync.set_defaults(run=_sync)
 

@@ -1,0 +1,75 @@
+# A run tests itself at its end. What is measured beside that, and the view on all runs:
+
+
+localrules:
+    tracking_store,
+    track,
+
+
+rule tracking_store:
+    output:
+        touch(RESULTS / "tracking/store"),
+    log:
+        RESULTS / "logs/tracking/store.log",
+    benchmark:
+        RESULTS / "benchmarks/tracking/store.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=10,
+        mem_mb=1000,
+    params:
+        uri=TRACKING,
+    message:
+        "Preparing the MLflow store"
+    shell:
+        "lietransformer sync --tracking {params.uri} >{log} 2>&1"
+
+
+rule track:
+    input:
+        lambda wildcards: summaries(*PARTS[wildcards.task]),
+        RESULTS / "tracking/store",
+    output:
+        touch(RESULTS / "tracking/{task}"),
+    log:
+        RESULTS / "logs/tracking/{task}.log",
+    benchmark:
+        RESULTS / "benchmarks/tracking/{task}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=60,
+        mem_mb=1000,
+    params:
+        uri=TRACKING,
+        folders=RESULTS / "runs/{task}",
+    message:
+        "Bringing the runs of {wildcards.task} into MLflow"
+    shell:
+        "mkdir -p {params.folders} && "
+        "lietransformer sync {params.folders} --tracking {params.uri} >{log} 2>&1"
+
+
+rule invariance:
+    output:
+        RESULTS / "invariance-{digest}.json",
+    log:
+        RESULTS / "logs/invariance-{digest}.log",
+    benchmark:
+        RESULTS / "benchmarks/invariance-{digest}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        cpus_per_task=1,
+    params:
+        settings=PLAN.invariance_arguments,
+    message:
+        "Measuring the invariance error of models with sampled lifts (Figure 3)"
+    shell:
+        "lietransformer invariance {params.settings} --out {output} >{log} 2>&1"

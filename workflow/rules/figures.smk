@@ -1,0 +1,33 @@
+localrules:
+    figure,
+
+
+rule figure:
+    input:
+        lambda wildcards: summaries(*FIGURES[wildcards.figure]),
+        lambda wildcards: [PLAN.invariance] if wildcards.figure == "figure3" else [],
+        sweep=RESULTS / "sweep.json",
+    output:
+        pdf=RESULTS / "figures/{figure}.pdf",
+        png=report(
+            RESULTS / "figures/{figure}.png",
+            caption="../report/{figure}.rst",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
+    log:
+        RESULTS / "logs/figures/{figure}.log",
+    benchmark:
+        RESULTS / "benchmarks/figures/{figure}.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=10,
+        mem_mb=2000,
+    params:
+        results=RESULTS,
+    message:
+        "Drawing {wildcards.figure}"
+    shell:
+        "lietransformer figures {params.results} --only {wildcards.figure} >{log} 2>&1"

@@ -1,0 +1,58 @@
+localrules:
+    claims,
+    report_page,
+
+
+rule claims:
+    input:
+        summaries(*sum(PARTS.values(), [])),
+        PLAN.invariance,
+        sweep=RESULTS / "sweep.json",
+    output:
+        report(
+            RESULTS / "claims.md",
+            caption="../report/claims.rst",
+            category="Claims",
+        ),
+        RESULTS / "claims.json",
+    log:
+        RESULTS / "logs/claims.log",
+    benchmark:
+        RESULTS / "benchmarks/claims.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=10,
+        mem_mb=1000,
+    params:
+        results=RESULTS,
+    message:
+        "Deciding the paper's claims by the runs"
+    shell:
+        "lietransformer claims {params.results} >{log} 2>&1"
+
+
+rule report_page:
+    input:
+        expand(RESULTS / "tables/{table}.md", table=TABLES),
+        expand(RESULTS / "figures/{figure}.png", figure=FIGURES),
+        RESULTS / "claims.json",
+    output:
+        RESULTS / "report.html",
+    log:
+        RESULTS / "logs/report.log",
+    benchmark:
+        RESULTS / "benchmarks/report.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=10,
+        mem_mb=1000,
+    params:
+        results=RESULTS,
+    message:
+        "Writing the report"
+    shell:
+        "lietransformer report {params.results} >{log} 2>&1"
