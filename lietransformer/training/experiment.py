@@ -99,17 +99,21 @@ class Experiment:
         return self.evaluate("validation", self.validation).metrics
 
     def test(self, name: str) -> Evaluation:
-        """One of the test sets, with the model's present weights."""
-        return self.evaluate(name, self.tests[name])
+        """One of the test sets, with the model's present weights.
 
-    def evaluate(self, name: str, examples: Examples[Any]) -> Evaluation:
-        """Metrics of some examples; the same samples are drawn whenever it is called."""
+        All of them have the same lift samples: where the examples of two differ by a motion
+        alone, so do the inputs of the model.
+        """
+        return self.evaluate("test", self.tests[name])
+
+    def evaluate(self, purpose: str, examples: Examples[Any]) -> Evaluation:
+        """Metrics of some examples; for a purpose, the same samples are drawn every time."""
         loader = Loader(examples, self.config.evaluation_batch_size)
         self.model.eval()
         try:
             with self.arithmetic():
                 return self.task.evaluate(
-                    self.predictor, self._one_by_one(loader), generator=self._sampling(name, 0)
+                    self.predictor, self._one_by_one(loader), generator=self._sampling(purpose, 0)
                 )
         finally:
             self.model.train()

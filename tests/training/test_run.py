@@ -163,6 +163,14 @@ def test_samples_are_new_in_each_step_and_the_same_in_each_evaluation(
     assert other.loss(batch, 0).item() != losses[0]
 
 
+def test_moved_test_sets_have_the_same_lift_samples(constellations_file: Path) -> None:
+    """Translations do not change a LieTransformer-SE2 whose samples stay the same."""
+    experiment = Experiment(constellations(constellations_file, precision="float64"))
+    metrics = {name: experiment.test(name).metrics for name in experiment.tests}
+    assert metrics["test_T2"] == pytest.approx(metrics["test"], rel=1e-9)
+    assert metrics["test_SE2"]["loss"] != pytest.approx(metrics["test"]["loss"], rel=1e-6)
+
+
 def test_evaluating_changes_nothing(qm9_file: Path) -> None:
     """Batch norm and the radius of LieConv learn from what they see, but only in training."""
     config = settings(
