@@ -1,0 +1,1 @@
+"""Environments for conda and containers, and the program that keeps their versions."""
