@@ -18,6 +18,9 @@ def add_parsers(commands: Any) -> None:
     _add_only(figures, "figure4")
     figures.add_argument("--out", type=Path, help="folder (default: RESULTS/figures)")
 
+    claims = _add(commands, "claims", _claims, "say which of the paper's claims our runs bear out")
+    claims.add_argument("--out", type=Path, help="folder (default: RESULTS)")
+
 
 def _add(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str
@@ -79,4 +82,17 @@ def _figures(options: argparse.Namespace) -> int:
     sweep = read_sweep(options.results)
     for path in write_figures(sweep, names, options.out or options.results / "figures"):
         print(path)
+    return 0
+
+
+def _claims(options: argparse.Namespace) -> int:
+    from lietransformer.analysis.claims import decide_all
+    from lietransformer.analysis.claims.documents import count_verdicts, write_claims
+    from lietransformer.analysis.runs import read_sweep
+
+    sweep = read_sweep(options.results)
+    decided = decide_all(sweep)
+    for path in write_claims(sweep, decided, options.out or options.results):
+        print(path)
+    print(count_verdicts(decided))
     return 0

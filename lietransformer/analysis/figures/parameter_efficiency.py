@@ -13,12 +13,16 @@ from lietransformer.analysis.figures.style import (
     say_nothing_to_draw,
 )
 from lietransformer.analysis.runs import Sweep, numbers
-from lietransformer.analysis.sizes import PAPER_PARAMETER_SIZE, nearest
 from lietransformer.analysis.statistics import summarise
+from lietransformer.analysis.variants import (
+    ARCHITECTURES,
+    VARIANTS,
+    comparison_size,
+    variant_runs,
+)
 from lietransformer.reference import parameter_counts
 
-_ARCHITECTURES = ("LieTransformer", "LieConv")
-_VARIANTS = {"T(2)\nsmall": "T2 small", "T(2)": "T2", "SE(2)\nsmall": "SE2 small", "SE(2)": "SE2"}
+_TICKS = {"T2 small": "T(2)\nsmall", "T2": "T(2)", "SE2 small": "SE(2)\nsmall", "SE2": "SE(2)"}
 _OFFSET = 0.13  # between the two models of a variant
 
 
@@ -32,26 +36,13 @@ def draw_figure8(sweep: Sweep) -> Drawing:
     return _draw(sweep, "test_long", 100)
 
 
-def comparison_size(sweep: Sweep) -> int:
-    """The number of training examples of the comparison: the paper's, or the nearest there is."""
-    sizes = sweep.select("parameter_efficiency")["n_train"].dropna()
-    return nearest(PAPER_PARAMETER_SIZE, {int(size) for size in sizes})
-
-
-def variant_runs(sweep: Sweep, architecture: str, variant: str) -> pd.DataFrame:
-    """Runs of a model of the comparison, such as ("LieConv", "T2 small")."""
-    return sweep.select(
-        "parameter_efficiency", model=f"{architecture}-{variant}", n_train=comparison_size(sweep)
-    )
-
-
 def _draw(sweep: Sweep, test_set: str, steps: int) -> Drawing:
     figure = new_figure(COLUMN, 3.1)
     axis = figure.subplots()
-    looks = {name: LOOKS[f"{name}-T2"] for name in _ARCHITECTURES}
+    looks = {name: LOOKS[f"{name}-T2"] for name in ARCHITECTURES}
     missing = []
-    for side, architecture in zip((-_OFFSET, _OFFSET), _ARCHITECTURES, strict=True):
-        for place, variant in enumerate(_VARIANTS.values()):
+    for side, architecture in zip((-_OFFSET, _OFFSET), ARCHITECTURES, strict=True):
+        for place, variant in enumerate(VARIANTS):
             runs = variant_runs(sweep, architecture, variant)
             values = list(numbers(runs, f"final/{test_set}/mse_geometric").values())
             if not values:
@@ -59,10 +50,10 @@ def _draw(sweep: Sweep, test_set: str, steps: int) -> Drawing:
                 continue
             _draw_point(axis, place + side, values, looks[architecture])
             _label_point(axis, place + side, values, _parameters(f"{architecture}-{variant}", runs))
-    axis.set_xticks(range(len(_VARIANTS)), list(_VARIANTS))
+    axis.set_xticks(range(len(VARIANTS)), [_TICKS[variant] for variant in VARIANTS])
     axis.set(yscale="log", ylabel="test MSE, geometric mean over steps", xlim=(-0.6, 3.6))
     axis.grid(visible=False, axis="x")
-    if len(missing) == len(_ARCHITECTURES) * len(_VARIANTS):
+    if len(missing) == len(ARCHITECTURES) * len(VARIANTS):
         say_nothing_to_draw(axis, "all runs of\nparameter_efficiency")
     size = comparison_size(sweep)
     axis.set_title(f"{steps}-step roll-outs, n = {size:,}")

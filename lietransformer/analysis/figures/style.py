@@ -70,3 +70,4 @@ def say_nothing_to_draw(axis: Axes, what: str) -> None:
     )
     if not axis.has_data():
         axis.set(xticks=[], yticks=[])
+        axis.minorticks_off()
