@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.slurm.waiting import wait_until
+from tests.slurm.waiting import is_alive, wait_until
 
 PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol")
 # Job steps do not inherit SLURM_CONF, so the files have to be where Slurm looks by itself.
@@ -94,9 +94,9 @@ def _user_file(process: int) -> Path:
 def _users() -> list[int]:
     """The processes that use the cluster; one that has died no longer does."""
     users = [int(path.name.removeprefix("user-")) for path in STATE.glob("user-*")]
-    for dead in (user for user in users if not Path(f"/proc/{user}").exists()):
+    for dead in (user for user in users if not is_alive(user)):
         _user_file(dead).unlink(missing_ok=True)
-    return [user for user in users if Path(f"/proc/{user}").exists()]
+    return [user for user in users if is_alive(user)]
 
 
 def _start() -> None:
@@ -159,7 +159,7 @@ def _end_daemon(name: str) -> None:
         process = int(file.read_text())
         if name in Path(f"/proc/{process}/comm").read_text():
             os.kill(process, signal.SIGTERM)
-            wait_until(lambda: not Path(f"/proc/{process}").exists(), f"{name} to end")
+            wait_until(lambda: not is_alive(process), f"{name} to end")
     file.unlink(missing_ok=True)
 
 
@@ -206,9 +206,10 @@ SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
 ReturnToService=2
 SlurmdParameters=config_overrides
-# A requeued job waits for this long before it starts again; the default is minutes.
-SchedulerParameters=batch_sched_delay=0,sched_interval=1
-KillWait=10
+# A requeued job starts again when its credential has expired: not after two minutes, but now.
+AuthInfo=cred_expire=5
+# Tests look at what jobs had asked for after they have ended.
+MinJobAge=3600
 NodeName={host} NodeAddr=127.0.0.1 {NODE} Gres=gpu:{len(GPUS)} State=UNKNOWN
 PartitionName={PARTITION} Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -18,3 +19,12 @@ def wait_until(look: Callable[[], T], what: str) -> T:
         assert time.monotonic() < end, f"waited {_SECONDS_TO_GIVE_UP} s for {what}"
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     return seen
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that has ended, and that nobody has asked about, does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

@@ -1,0 +1,131 @@
+"""Whatever happens to jobs, scheduler or driver: the same numbers, and no run trained twice."""
+
+import subprocess
+from pathlib import Path
+
+import psutil
+import yaml
+
+from tests.slurm.cluster import restart_controller
+from tests.slurm.project import IMPATIENT, ROOT, SPRINGS, Project
+from tests.slurm.waiting import wait_until
+from tests.training.runs import numbers
+
+SEEDS = range(SPRINGS["springs"]["data_efficiency"]["seeds"])
+
+
+def test_jobs_cancelled_killed_and_requeued_while_the_scheduler_restarts(
+    project: Project, undisturbed: Project
+) -> None:
+    """Each pack is struck while it trains its second seed; the first one is done by then."""
+    with project.driver("--until", "train", *IMPATIENT) as driver:
+        for seeds, strike in (
+            ("0-1", lambda job, _: _command("scancel", job)),
+            ("2-3", lambda _, process: process.kill()),
+            ("4-5", lambda job, _: _command("scontrol", "requeue", job)),
+        ):
+            _wait_for_the_middle(project, int(seeds[-1]))
+            strike(str(project.jobs_of(seeds)[-1].number), project.training_process(seeds))
+        restart_controller()
+        project.finish(driver)
+
+    cancelled, killed, requeued = (project.jobs_of(seeds) for seeds in ("0-1", "2-3", "4-5"))
+    assert [job.state for job in cancelled] == ["CANCELLED", "COMPLETED"]
+    assert [job.state for job in killed] == ["FAILED", "COMPLETED"]
+    assert [job.state for job in requeued] == ["COMPLETED"]
+    assert requeued[0].request["Restarts"] == "1"
+    for first in (0, 2, 4):
+        assert project.sessions(first) == 1, "done before its job was struck, so left alone"
+        assert project.sessions(first + 1) == 2, "went on where it was struck"
+    _assert_same_numbers(project, undisturbed)
+
+
+def test_a_job_over_its_time_limit_goes_on_in_the_next_one(
+    project: Project, undisturbed: Project
+) -> None:
+    """The signal of the profile comes before the limit; training saves its state and ends."""
+    limit = _seconds_before_the_limit() // 60 + 1
+    with project.driver(
+        *("--until", "train", "--config", "springs.data_efficiency.seeds=2"),
+        f"compute.limits.springs.runtime={limit}",
+        *IMPATIENT,
+    ) as driver:
+        _wait_for_the_middle(project, 1)
+        process = project.training_process("0-1")
+        # It takes no more time from the processor while the time of its job runs out.
+        process.suspend()
+        wait_until(lambda: _is_asked_to_stop(process), "the signal before the time limit")
+        process.resume()
+        project.finish(driver)
+
+    first, second = project.jobs_of("0-1")
+    assert (first.state, second.state) == ("FAILED", "COMPLETED")
+    assert first.request["TimeLimit"] == f"00:{limit:02}:00"
+    assert second.request["TimeLimit"] == f"00:{2 * limit:02}:00", "more time at each attempt"
+    assert (project.sessions(0), project.sessions(1)) == (1, 2)
+    _assert_same_numbers(project, undisturbed, seeds=range(2))
+
+
+def test_a_killed_driver_leaves_its_jobs_to_the_next_one(
+    project: Project, undisturbed: Project
+) -> None:
+    """Slurm's job goes on without snakemake; the new one's waits for it, and trains nothing."""
+    command = ("--until", "train", "--config", "springs.data_efficiency.seeds=2", *IMPATIENT)
+    with project.driver(*command) as driver:
+        _wait_for_the_middle(project, 1)
+        training = project.training_process("0-1")
+        training.suspend()
+        driver.kill()
+        driver.wait()
+        with project.driver(*command) as hasty:
+            assert hasty.wait() != 0
+        assert "--unlock" in project.said()
+        assert project.snakemake("--unlock", "--cores", "1").returncode == 0
+        with project.driver(*command) as next_driver:
+            wait_until(lambda: "waiting for another process" in _log(project), "the next job")
+            training.resume()
+            project.finish(next_driver)
+
+    assert [job.state for job in project.jobs_of("0-1")] == ["COMPLETED", "COMPLETED"]
+    assert (project.sessions(0), project.sessions(1)) == (1, 1)
+    _assert_same_numbers(project, undisturbed, seeds=range(2))
+
+
+def test_a_submission_that_the_scheduler_refuses(project: Project) -> None:
+    ended = project.snakemake(
+        *("--cores", "all", "--profile", "slurm", "--until", "train", *IMPATIENT),
+        *("--default-resources", "slurm_partition=moonbase"),
+    )
+
+    assert ended.returncode != 0
+    assert "invalid partition specified: moonbase" in ended.stdout
+    assert not project.jobs()
+
+
+def _wait_for_the_middle(project: Project, seed: int) -> None:
+    wait_until(lambda: project.is_in_the_middle(seed), f"the middle of seed {seed}")
+
+
+def _command(*words: str) -> None:
+    subprocess.run(words, check=True)
+
+
+def _log(project: Project) -> str:
+    return "".join(path.read_text() for path in project.folder.glob("results/logs/runs/**/*.log"))
+
+
+def _seconds_before_the_limit() -> int:
+    profile = yaml.safe_load((ROOT / "slurm" / "config.yaml").read_text())
+    return int(profile["default-resources"]["slurm_extra"].rpartition("@")[2].strip("'"))
+
+
+def _is_asked_to_stop(process: psutil.Process) -> bool:
+    """Whether SIGTERM, signal 15, waits for a process that has been suspended."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    waiting = [line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd")]
+    return bool(int(waiting[0], 16) >> 14 & 1)
+
+
+def _assert_same_numbers(project: Project, undisturbed: Project, *, seeds: "range" = SEEDS) -> None:
+    for seed in seeds:
+        assert numbers(project.run(seed)) == numbers(undisturbed.run(seed))
