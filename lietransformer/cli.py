@@ -8,8 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from lietransformer import __version__
+from lietransformer.analysis import command as analysis_command
 from lietransformer.data import command as data_command
 from lietransformer.errors import UserError
+from lietransformer.invariance import command as invariance_command
 from lietransformer.tracking import command as tracking_command
 from lietransformer.training import command as training_command
 
@@ -48,6 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     data_command.add_parser(commands)
     training_command.add_parsers(commands)
     tracking_command.add_parser(commands)
+    invariance_command.add_parser(commands)
+    analysis_command.add_parsers(commands)
 
     quickstart = commands.add_parser(
         "quickstart", help="build a LieTransformer-SE(2), measure its invariance, train it"
