@@ -21,6 +21,9 @@ def add_parsers(commands: Any) -> None:
     claims = _add(commands, "claims", _claims, "say which of the paper's claims our runs bear out")
     claims.add_argument("--out", type=Path, help="folder (default: RESULTS)")
 
+    report = _add(commands, "report", _report, "put tables, figures and claims on one page")
+    report.add_argument("--out", type=Path, help="HTML file (default: RESULTS/report.html)")
+
 
 def _add(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str
@@ -95,4 +98,14 @@ def _claims(options: argparse.Namespace) -> int:
     for path in write_claims(sweep, decided, options.out or options.results):
         print(path)
     print(count_verdicts(decided))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from lietransformer.analysis.report import write_report
+    from lietransformer.analysis.runs import read_sweep
+
+    path = options.out or options.results / "report.html"
+    write_report(read_sweep(options.results), path)
+    print(path)
     return 0

@@ -38,5 +38,10 @@ def inventory(runs: pd.DataFrame) -> str:
 
 def commits(runs: pd.DataFrame) -> str:
     """The commits that made the runs, shortened."""
-    known = sorted({str(commit)[:10] for commit in runs["git_commit"].dropna()})
+    known = sorted({_short(str(commit)) for commit in runs["git_commit"].dropna()})
     return ", ".join(known) or "unknown"
+
+
+def _short(commit: str) -> str:
+    number, dash, mark = commit.partition("-")
+    return f"{number[:10]} with changes" if dash and mark == "dirty" else number[:10]

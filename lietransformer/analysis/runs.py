@@ -23,7 +23,10 @@ _LABELS = ("task", "model", "n_train", "target", "augmentation", "seed", "ablati
 _RESULTS = ("parameters", "epochs", "git_commit", "dataset_hash", "peak_memory_gb")
 # What may differ between runs that count as the same experiment.
 _NOT_SETTINGS = ("seed", "data_seed", "sampling_seed", "data", "threads", "device")
-_COLUMNS = ("folder", "parts", *_LABELS, "status", "reason", *_RESULTS, "hours", "settings", "data")
+_COLUMNS = (
+    *("folder", "parts", *_LABELS, "status", "reason"),
+    *(*_RESULTS, "hours", "machine", "settings", "data"),
+)
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,7 @@ def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
         seconds = result.get("seconds")
         if isinstance(seconds, dict):
             row["hours"] = sum(_number(value) for value in seconds.values()) / 3600
+        row["machine"] = _machine(result.get("machine"))
         row |= _flat(result.get("test"))
     return row
 
@@ -213,6 +217,15 @@ def _flat(test: Any) -> dict[str, float]:
         for name, metrics in (sets or {}).items()
         for metric, value in (metrics or {}).items()
     }
+
+
+def _machine(machine: Any) -> str | None:
+    """What computed a run, in a line."""
+    if not isinstance(machine, dict):
+        return None
+    parts = (machine.get(name) for name in ("gpu", "processor", "system"))
+    versions = (f"{name} {machine[name]}" for name in ("python", "torch") if machine.get(name))
+    return ", ".join([*(str(part) for part in parts if part), *versions]) or None
 
 
 def _number(value: Any, missing: float = 0.0) -> float:

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -104,11 +102,3 @@ def test_a_real_run_is_read(tmp_path: Path, springs_file: Path) -> None:
     for weights in ("best", "final"):
         own = result["test"][weights]["test_long"]["mse_geometric"]
         assert row[f"{weights}/test_long/mse_geometric"] == own
-
-
-def test_torch_is_not_needed() -> None:
-    code = (
-        "import sys, lietransformer.analysis.command, lietransformer.analysis.runs; "
-        "sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

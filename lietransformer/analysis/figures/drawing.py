@@ -1,5 +1,6 @@
 """A drawn figure with all that belongs to it, and how it gets into files."""
 
+import io
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,14 @@ def save(name: str, sweep: Sweep, drawing: Drawing, out: Path) -> list[Path]:
                     raise cannot_write(path, error) from error
             paths.append(path)
     return paths
+
+
+def png(drawing: Drawing) -> bytes:
+    """The picture alone."""
+    buffer = io.BytesIO()
+    with rc_context(STYLE):
+        drawing.figure.savefig(buffer, format="png")
+    return buffer.getvalue()
 
 
 def _write_png(figure: Figure, path: Path, title: str, about: str) -> None:

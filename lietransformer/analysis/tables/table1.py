@@ -42,7 +42,7 @@ def build(sweep: Sweep) -> Table:
         columns,
         mark_best(rows, columns, lower_is_better=False),
         (
-            "Bold: best of the column. In parentheses: number of seeds.",
+            "Bold: best of the column. Each of our numbers stands with the seeds that it rests on.",
             "Weights: those with the best validation accuracy.",
             *provenance(sweep, sweep.select("constellations")),
         ),

@@ -59,7 +59,8 @@ def build(sweep: Sweep) -> Table:
         columns,
         mark_best(rows, columns, lower_is_better=True),
         (
-            "Bold: best of the section. Underlined: best of all. In parentheses: number of seeds.",
+            "Bold: best of the section. Underlined: best of all. Each of our numbers stands with "
+            "the seeds that it rests on.",
             "Quoted rows are the numbers that the paper prints; no run of ours is behind them.",
             "Weights: those with the best validation error.",
             *provenance(sweep, sweep.select("qm9")),

@@ -1,0 +1,64 @@
+"""A table as HTML, for the report."""
+
+from html import escape
+
+from lietransformer.analysis.tables.table import Cell, Row, Table
+from lietransformer.analysis.tables.text import fixed, seeds, signed, with_spread
+
+
+def render(table: Table) -> str:
+    """The table without its title and notes."""
+    width = len(table.columns) + 1
+    lines = ["<table><thead>"]
+    for line, stub in enumerate(table.stub):
+        headings = "".join(f"<th>{escape(column.headings[line])}</th>" for column in table.columns)
+        lines.append(f"<tr><th>{escape(stub)}</th>{headings}</tr>")
+    lines.append("</thead><tbody>")
+    section = ""
+    for row in table.rows:
+        if row.section != section:
+            section = row.section
+            lines.append(f'<tr><th class="section" colspan="{width}">{escape(section)}</th></tr>')
+        lines.append(f"<tr><th>{_name(row)}</th>{_cells(row, table)}</tr>")
+    return "\n".join([*lines, "</tbody></table>"])
+
+
+def _name(row: Row) -> str:
+    quoted = '<div class="small">quoted</div>' if row.is_quoted else ""
+    return escape(row.name) + quoted
+
+
+def _cells(row: Row, table: Table) -> str:
+    return "".join(
+        f"<td>{_cell(cell, column.decimals)}</td>"
+        for cell, column in zip(row.cells, table.columns, strict=True)
+    )
+
+
+def _cell(cell: Cell, decimals: int) -> str:
+    if cell.is_quoted:
+        return "–" if cell.value is None else _emphasised(cell, decimals)
+    count = seeds(cell.ours.count, cell.planned)
+    deviation = cell.ours.deviation
+    if cell.value is None:
+        ours = f'<span class="missing">missing ({count})</span>'
+    else:
+        spread = "" if deviation is None else f" ± {fixed(deviation, decimals)}"
+        ours = f'{_emphasised(cell, decimals)}{spread} <span class="small">({count})</span>'
+    notes = []
+    if cell.diverged:
+        notes.append(f"{cell.diverged} diverged")
+    if cell.published is not None:
+        published = with_spread(cell.published, cell.published_deviation, decimals)
+        notes.append(f"paper {published}")
+    if cell.difference is not None:
+        notes.append(f"Δ {signed(cell.difference, decimals)}")
+    return f'{ours}<div class="small">{"<br>".join(notes)}</div>'
+
+
+def _emphasised(cell: Cell, decimals: int) -> str:
+    assert cell.value is not None
+    text = fixed(cell.value, decimals)
+    if cell.is_best_in_section:
+        text = f"<b>{text}</b>"
+    return f"<u>{text}</u>" if cell.is_best else text
