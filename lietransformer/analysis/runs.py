@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
 
 from lietransformer.errors import UserError, explain
@@ -22,7 +23,7 @@ _SCHEMA_VERSION = 1
 _LABELS = ("task", "model", "n_train", "target", "augmentation", "seed", "ablation")
 _RESULTS = ("parameters", "epochs", "git_commit", "dataset_hash", "peak_memory_gb")
 # What may differ between runs that count as the same experiment.
-_NOT_SETTINGS = ("seed", "data_seed", "sampling_seed", "data", "threads", "device")
+_NOT_SETTINGS = ("seed", "data_seed", "sampling_seed", "data", "threads", "device", "compile")
 _COLUMNS = (
     *("folder", "parts", *_LABELS, "status", "reason"),
     *(*_RESULTS, "hours", "machine", "settings", "data"),
@@ -62,13 +63,14 @@ class Sweep:
 
     def select(self, part: Part | None = None, **labels: Any) -> pd.DataFrame:
         """The runs of a part of the sweep that have these labels; None stands for no value."""
-        chosen = self.runs
+        is_chosen = np.ones(len(self.runs), dtype=bool)
         if part is not None:
-            chosen = chosen.loc[[part in parts for parts in chosen["parts"]]]
+            is_chosen &= np.array([part in parts for parts in self.runs["parts"]], dtype=bool)
         for name, value in labels.items():
-            column = chosen[name]
-            chosen = chosen.loc[column.isna() if value is None else column == value]
-        return chosen
+            column = self.runs[name]
+            is_equal = column.isna() if value is None else column == value
+            is_chosen &= is_equal.to_numpy(dtype=bool, na_value=False)
+        return self.runs.loc[is_chosen]
 
 
 def finished(runs: pd.DataFrame) -> pd.DataFrame:

@@ -17,3 +17,14 @@ def springs_truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.nd
     config = springs.SpringsConfig(systems=40, test=TRAJECTORIES, validation=2, states=200)
     springs.generate(config, path)
     return path, DatasetFile(path).array("test/long_states")[:, 1 : STEPS + 1, 0]
+
+
+@pytest.fixture(scope="session")
+def springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short trajectories, for real runs."""
+    path = tmp_path_factory.mktemp("springs") / "springs.h5"
+    config = springs.SpringsConfig(
+        systems=60, test=10, validation=8, states=50, duration=0.5, long_chunk=10
+    )
+    springs.generate(config, path)
+    return path

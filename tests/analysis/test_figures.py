@@ -9,9 +9,12 @@ from matplotlib.axes import Axes
 from lietransformer.analysis.figures import FIGURES, draw_figure, write_figures
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.pairs import find_pair
-from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
+from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER, squared_errors
 from lietransformer.analysis.runs import read_sweep
+from lietransformer.training.loop import Run
+from lietransformer.training.run_folder import RunFolder
 from tests.analysis.synthetic import Results, rollout_arrays, springs_errors
+from tests.training.runs import tiny
 
 
 def add_pairs(
@@ -203,3 +206,22 @@ def test_figure10_highlights_the_trajectories_of_figures_6_and_11(tmp_path: Path
     assert pair.errors[CONVOLUTION][worst] == pair.errors[CONVOLUTION].max()
     ranks = [np.argsort(np.argsort(pair.errors[m])) for m in (TRANSFORMER, CONVOLUTION)]
     assert max(r[pair.good_for_both] for r in ranks) == np.maximum(*ranks).min()
+
+
+def test_real_runs_are_drawn(tmp_path: Path, springs_file: Path) -> None:
+    """What the engine writes is what the figures read: names of arrays, shapes, the dataset."""
+    small = {"width": 8, "layers": 1}
+    architectures = {TRANSFORMER: {**small, "heads": 2}, CONVOLUTION: small}
+    for model, architecture in architectures.items():
+        config = tiny(springs_file, model=model, architecture=architecture, epochs=1, evaluations=1)
+        Run(config, RunFolder(tmp_path / model)).execute()
+    for name in ("figure4", "figure5", "figure6", "figure10"):
+        missing = drawn(tmp_path, name).missing
+        assert all("no run planned" in text for text in missing), name
+    sweep = read_sweep(tmp_path)
+    stored = sweep.runs.set_index("model")["final/test_long/mse_geometric"]
+    for run in sweep.runs.itertuples():
+        squared = squared_errors(sweep, run)
+        assert squared is not None
+        geometric = np.exp(np.log(squared.mean(axis=0)).mean())
+        assert geometric == pytest.approx(stored[run.model], rel=1e-5)

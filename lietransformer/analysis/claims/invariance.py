@@ -13,26 +13,17 @@ def _falls(sweep: Sweep) -> Finding:
     if invariance is None or len(invariance.errors) < 2:
         return all_hold([Condition(None, "there is no measurement of `lietransformer invariance`")])
     errors = dict(sorted(invariance.errors.items()))
-    steps = [_does_not_rise(errors, before, after) for before, after in pairwise(errors)]
-    return all_hold([_is_below(errors, max(errors), min(errors)), *steps])
+    intervals = {count: bootstrap_interval(values, "median") for count, values in errors.items()}
 
+    def compare(before: int, after: int, *, has_to_fall: bool) -> Condition:
+        earlier, later = intervals[before], intervals[after]
+        text = f"from {_shown(errors, before)} to {_shown(errors, after)}"
+        if earlier is None or later is None:
+            return Condition(None, f"{text}: too few runs")
+        return Condition(later[1] < earlier[0] if has_to_fall else later[0] <= earlier[1], text)
 
-def _does_not_rise(errors: dict[int, list[float]], before: int, after: int) -> Condition:
-    """Whether a median is not above the one before it, beyond what chance explains."""
-    earlier, later = (bootstrap_interval(errors[count], "median") for count in (before, after))
-    text = f"from {_shown(errors, before)} to {_shown(errors, after)}"
-    if earlier is None or later is None:
-        return Condition(None, f"{text}: too few runs")
-    return Condition(later[0] <= earlier[1], text)
-
-
-def _is_below(errors: dict[int, list[float]], after: int, before: int) -> Condition:
-    """Whether a median is below another, beyond what chance explains."""
-    earlier, later = (bootstrap_interval(errors[count], "median") for count in (before, after))
-    text = f"from first to last: {_shown(errors, before)}, {_shown(errors, after)}"
-    if earlier is None or later is None:
-        return Condition(None, f"{text}: too few runs")
-    return Condition(later[1] < earlier[0], text)
+    steps = [compare(before, after, has_to_fall=False) for before, after in pairwise(errors)]
+    return all_hold([compare(min(errors), max(errors), has_to_fall=True), *steps])
 
 
 def _shown(errors: dict[int, list[float]], count: int) -> str:
