@@ -34,3 +34,9 @@ def shown_sizes(wanted: tuple[int, ...], available: Collection[int]) -> list[int
     """Those of the wanted sizes that are there, or else as many of the largest, or else all."""
     both = [size for size in wanted if size in available]
     return both or sorted(available)[-len(wanted) :] or list(wanted)
+
+
+def not_planned(wanted: tuple[int, ...], planned: Collection[int]) -> list[str]:
+    """What the paper shows and this sweep leaves out, in words."""
+    sizes = [f"{size:,}" for size in wanted if size not in planned]
+    return [f"n = {', '.join(sizes)} (not part of this sweep)"] if sizes else []

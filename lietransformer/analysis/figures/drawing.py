@@ -65,8 +65,6 @@ def save(name: str, sweep: Sweep, drawing: Drawing, out: Path) -> list[Path]:
     figure = drawing.figure
     about = " ".join([drawing.caption, *notes(sweep, drawing)])
     with rc_context(STYLE):
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out; formats need not do it again, which is slow
         for ending, write in _WRITERS.items():
             path = out / f"{name}.{ending}"
             with complete_or_absent(path) as part:
@@ -74,6 +72,7 @@ def save(name: str, sweep: Sweep, drawing: Drawing, out: Path) -> list[Path]:
                     write(figure, part, name, about)
                 except OSError as error:
                     raise cannot_write(path, error) from error
+            figure.set_layout_engine("none")  # it is laid out now; again would take long
             paths.append(path)
     return paths
 
@@ -82,13 +81,13 @@ def png(drawing: Drawing) -> bytes:
     """The picture alone."""
     buffer = io.BytesIO()
     with rc_context(STYLE):
-        drawing.figure.savefig(buffer, format="png")
+        _write_png(drawing.figure, buffer)
     return buffer.getvalue()
 
 
-def _write_png(figure: Figure, path: Path, title: str, about: str) -> None:
+def _write_png(figure: Figure, target: Path | io.BytesIO, title: str = "", about: str = "") -> None:
     canvas: Any = FigureCanvasAgg(figure)
-    canvas.print_png(path, metadata={"Title": title, "Description": about})
+    canvas.print_png(target, metadata={"Title": title, "Description": about})
 
 
 def _write_pdf(figure: Figure, path: Path, title: str, about: str) -> None:

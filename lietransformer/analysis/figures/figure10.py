@@ -8,17 +8,18 @@ from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, tr
 from lietransformer.analysis.figures.style import PAGE, TRUTH, new_figure, say_nothing_to_draw
 from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
 from lietransformer.analysis.runs import Sweep
-from lietransformer.analysis.sizes import PAPER_SIZES, shared_sizes, shown_sizes
+from lietransformer.analysis.sizes import PAPER_SIZES, not_planned, shared_sizes, shown_sizes
 
 _HIGHLIGHTS = (("o", "#D55E00"), ("^", "#009E73"), ("s", "#CC79A7"))
 
 
 def draw(sweep: Sweep) -> Drawing:
     """A panel for each of the paper's sizes that was planned."""
-    sizes = shown_sizes(PAPER_SIZES["figure10"], shared_sizes(sweep, finished_only=False))
+    planned = shared_sizes(sweep, finished_only=False)
+    sizes = shown_sizes(PAPER_SIZES["figure10"], planned)
     figure = new_figure(PAGE, 3.1)
     axes = figure.subplots(1, len(sizes), squeeze=False)[0]
-    missing = []
+    missing = not_planned(PAPER_SIZES["figure10"], planned)
     for axis, size in zip(axes, sizes, strict=True):
         axis.set(xlabel="MSE of LieTransformer-T2", title=f"n = {size:,}\n")
         pair = find_pair(sweep, size)

@@ -16,7 +16,7 @@ def draw(sweep: Sweep) -> Drawing:
     """Median and interquartile range over seeds, of the weights with the best validation."""
     runs = sweep.select("data_efficiency")
     figure = new_figure(PAGE, 3.1)
-    axes = figure.subplots(1, 2)
+    axes = figure.subplots(1, 2, sharex=True)
     for axis, (test_set, title) in zip(axes, _PANELS.items(), strict=True):
         axis.set(xscale="log", yscale="log", xlabel="training examples", title=title)
         _draw_panel(axis, sweep, test_set)

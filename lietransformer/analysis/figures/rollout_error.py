@@ -16,11 +16,17 @@ from lietransformer.analysis.figures.style import (
 )
 from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER, error_per_step
 from lietransformer.analysis.runs import Sweep
-from lietransformer.analysis.sizes import PAPER_ROLLOUT_SIZE, PAPER_SIZES, shared_sizes, shown_sizes
+from lietransformer.analysis.sizes import (
+    PAPER_ROLLOUT_SIZE,
+    PAPER_SIZES,
+    not_planned,
+    shared_sizes,
+    shown_sizes,
+)
 from lietransformer.reference import rollout_error
 
 _MODELS = (TRANSFORMER, CONVOLUTION)
-_COLUMNS = 3
+_MOST_COLUMNS = 3
 
 
 def draw_figure5(sweep: Sweep) -> Drawing:
@@ -46,18 +52,20 @@ def draw_figure5(sweep: Sweep) -> Drawing:
 
 def draw_figure9(sweep: Sweep) -> Drawing:
     """A panel for each of the paper's sizes that was planned."""
-    sizes = shown_sizes(PAPER_SIZES["figure9"], shared_sizes(sweep, finished_only=False))
-    rows = -(-len(sizes) // _COLUMNS)
+    planned = shared_sizes(sweep, finished_only=False)
+    sizes = shown_sizes(PAPER_SIZES["figure9"], planned)
+    columns = min(_MOST_COLUMNS, len(sizes))
+    rows = -(-len(sizes) // columns)
     figure = new_figure(PAGE, 2.0 * rows + 0.8)
-    axes = figure.subplots(rows, _COLUMNS, squeeze=False)
-    missing = []
+    axes = figure.subplots(rows, columns, squeeze=False)
+    missing = not_planned(PAPER_SIZES["figure9"], planned)
     for axis, size in zip(axes.flat, sizes, strict=False):
         missing += _draw_panel(axis, sweep, size)
     for axis in axes.flat[len(sizes) :]:
         axis.set_axis_off()
     for line in axes:
         line[0].set_ylabel("test MSE")
-    for axis in axes[:-1].flat:
+    for axis in axes.flat[: len(sizes) - columns]:
         axis.set_xlabel("")
     _add_legend(figure, published=PAPER_ROLLOUT_SIZE in sizes)
     return Drawing(
