@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test lint format bench clean
+.PHONY: help setup reproduce ui quickstart test lint format schema bench clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,6 +30,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,qm9,specialists,workflow]'
 	@touch $@
 
+reproduce: $(INSTALLED) ## Run all experiments (TIER=smoke, laptop or paper), then say where the results are
+	@$(BIN)/snakemake --cores all $(if $(TIER),--config tier=$(TIER))
+
+ui: $(INSTALLED) ## Compare the runs in MLflow's web page
+	@$(BIN)/mlflow ui --backend-store-uri sqlite:///results/mlflow.db
+
 quickstart: $(INSTALLED) ## Build a LieTransformer-SE(2), measure its invariance, train it for a minute
 	@$(BIN)/lietransformer quickstart
 
@@ -40,10 +46,16 @@ lint: $(INSTALLED) ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/snakefmt --check Snakefile workflow
+	@$(BIN)/snakemake --lint
 
 format: $(INSTALLED) ## Rewrite the code in the project's style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(BIN)/snakefmt Snakefile workflow
+
+schema: $(INSTALLED) ## Write the schema of config.yaml from its typed settings
+	@$(BIN)/python -m lietransformer.sweep.schema workflow/schemas/config.schema.json
 
 bench: $(INSTALLED) ## Measure the paper's training steps beside the goals (on an idle machine)
 	@$(BIN)/python -m benchmarks.train_step

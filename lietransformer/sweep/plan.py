@@ -26,6 +26,8 @@ from lietransformer.models.presets import presets
 from lietransformer.settings import validated
 from lietransformer.sweep.config import Ablation, SweepConfig
 from lietransformer.tasks.base import TaskName
+from lietransformer.tracking.command import NO_TRACKING
+from lietransformer.tracking.store import require_usable
 from lietransformer.training.config import RunConfig
 
 PartName = Literal["constellations", "data_efficiency", "parameter_efficiency", "ablations", "qm9"]
@@ -115,6 +117,9 @@ class Plan:
     def __init__(self, config: SweepConfig, results: Path = Path("results")) -> None:
         self.config = config
         self.results = results
+        if config.tracking != NO_TRACKING:
+            require_usable(config.tracking)
+        self.invariance: Path = self._invariance()  # the file of Figure 3's measurement
         self.datasets: dict[TaskName, Dataset] = {
             task: self._dataset(task) for task in get_args(TaskName)
         }
@@ -145,9 +150,7 @@ class Plan:
             )
         ]
 
-    @cached_property
-    def invariance(self) -> Path:
-        """The file of Figure 3's measurement."""
+    def _invariance(self) -> Path:
         settings = _checked(InvarianceConfig, self.config.invariance, "invariance")
         content = settings.model_dump(mode="json")
         return self.results / f"invariance-{_hash(content)}.json"

@@ -1,6 +1,5 @@
 """From config.yaml, the tier it names and the command line to the settings of a sweep."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -8,9 +7,6 @@ from typing import Any, get_args
 from lietransformer.errors import UserError, explain
 from lietransformer.settings import read_settings, validated
 from lietransformer.sweep.config import SweepConfig, Tier
-
-# An editor's hint in the files, and no setting.
-_SCHEMA_KEY = "$schema"
 
 
 def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
@@ -50,19 +46,9 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-def schema() -> str:
-    """The JSON schema of config.yaml, for editors. Every key may be left to the tier."""
-    whole = SweepConfig.model_json_schema(mode="validation")
-    for part in (whole, *whole.get("$defs", {}).values()):
-        part.pop("required", None)
-        part.setdefault("description", "")
-        part["description"] = part["description"].strip()
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
-
-
 def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
     """Keys with dots as keys within keys; they win over those without."""
-    result = {k: v for k, v in given.items() if "." not in k and k != _SCHEMA_KEY}
+    result = {k: v for k, v in given.items() if "." not in k}
     for key, value in given.items():
         if "." in key:
             for name in reversed(key.split(".")):

@@ -1,0 +1,158 @@
+"""config.yaml: what it may say, and what is said to whoever mistypes it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from lietransformer.errors import UserError
+from lietransformer.sweep.config import Compute, SweepConfig
+from lietransformer.sweep.plan import Plan
+from lietransformer.sweep.reading import merged, read_sweep, resolve
+from lietransformer.sweep.schema import schema
+from tests.sweep.sweeps import ROOT, TIERS, plan
+
+
+def config_with_every_key() -> dict[str, Any]:
+    """config.yaml as it is when all its keys are uncommented."""
+    lines = (ROOT / "config.yaml").read_text().splitlines()
+    key = re.compile(r"^# (\s*[\w-]+:( |$).*|\s{10,}\S.*)$")
+    text = "\n".join(match[1] if (match := key.match(line)) else line for line in lines)
+    # What looks like a key but is none: the editor's hint and what the tiers are.
+    text = re.sub(r"^(yaml-language-server|smoke|laptop|paper):.*$", "", text, flags=re.MULTILINE)
+    content: dict[str, Any] = yaml.safe_load(text)
+    return content
+
+
+@pytest.mark.parametrize("tier", ["smoke", "laptop", "paper"])
+def test_every_tier_is_sound(tier: str) -> None:
+    assert plan(tier).packs
+
+
+def test_the_file_as_it_is() -> None:
+    assert read_sweep(ROOT / "config.yaml", [], TIERS).tier == "laptop"
+
+
+def test_every_key_of_the_file_can_be_uncommented() -> None:
+    sweep = resolve(config_with_every_key(), TIERS)
+    assert sweep.springs.data_efficiency.seeds == list(range(10))
+    assert sweep.constellations.by_model["LieTransformer-T2"]["architecture"]["width"] == 64
+    assert Plan(sweep).packs
+
+
+def test_the_file_names_every_key() -> None:
+    given = config_with_every_key()
+
+    def missing(model: type[BaseModel], found: Any, path: str) -> list[str]:
+        names = []
+        for name, field in model.model_fields.items():
+            if not isinstance(found, dict) or name not in found:
+                names.append(f"{path}{name}")
+            elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                names += missing(field.annotation, found[name], f"{path}{name}.")
+        return names
+
+    assert missing(SweepConfig, given, "") == ["qm9.by_model"]
+
+
+def test_the_papers_values_in_the_file_are_those_of_the_tier() -> None:
+    """Where a comment says `paper: 8`, the paper's tier has it."""
+    paper = resolve({"tier": "paper"}, TIERS)
+    assert (len(paper.constellations.seeds), len(paper.springs.data_efficiency.seeds)) == (8, 10)
+    given = config_with_every_key()
+    for name in ("models", "n_train", "seeds"):
+        assert given["springs"]["data_efficiency"][name] == _as_given(
+            getattr(paper.springs.data_efficiency, name)
+        )
+    for name in ("models", "targets", "augmentations"):
+        assert given["qm9"][name] == getattr(paper.qm9, name)
+
+
+def _as_given(value: Any) -> Any:
+    return len(value) if value and value == list(range(len(value))) else value
+
+
+def test_settings_on_top_of_a_tier() -> None:
+    sweep = resolve(
+        {
+            "tier": "smoke",
+            "springs": {"training": {"epochs": 7}},
+            "springs.data_efficiency.seeds": [3, 5],
+        },
+        TIERS,
+    )
+    assert sweep.springs.training["epochs"] == 7
+    assert sweep.springs.training["compile"] is False  # of the tier
+    assert sweep.springs.data_efficiency.seeds == [3, 5]
+    assert sweep.compute == Compute(**{**sweep.compute.model_dump(), "device": "auto"})
+
+
+def test_merging_replaces_lists_and_merges_mappings() -> None:
+    below = {"a": {"b": [1, 2], "c": 3}, "d": 4}
+    assert merged(below, {"a": {"b": [5]}, "d": {"e": 6}}) == {
+        "a": {"b": [5], "c": 3},
+        "d": {"e": 6},
+    }
+    assert below == {"a": {"b": [1, 2], "c": 3}, "d": 4}
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"tier": "huge"}, "tier to be one of smoke, laptop, paper; found 'huge'"),
+    ({"sprigns": {}}, r"sprigns: expected one of tier, .*found an unknown setting"),
+    ({"springs.data_efficiency.sizes": [1]}, r"springs\.data_efficiency\.sizes: expected one of"),
+    ({"springs.data_efficiency.seeds": "ten"}, r"springs\.data_efficiency\.seeds: .*list"),
+    ({"springs.data_efficiency.n_train": [0]}, r"springs\.data_efficiency\.n_train\.0: "),
+    ({"springs.training": {"seed": 1}}, r"springs\.training: seed: set where the sweep says"),
+    ({"compute.device": "tpu"}, r"compute\.device: "),
+    ({"compute.seeds_per_job": 0}, r"compute\.seeds_per_job: "),
+    ({"springs.data_efficiency.models": ["LieConv"]}, "models of springs .*found 'LieConv'"),
+    ({"springs.by_model": {"LieConv": {}}}, "models of springs .*found 'LieConv'"),
+    ({"springs.training": {"epoch": 1}}, r"data_efficiency, .*: epoch: expected one of task"),
+    ({"springs.training": {"epochs": 0}}, r"data_efficiency, .*: epochs: .*greater than or equal"),
+    (
+        {"constellations.by_model": {"LieTransformer-T2": {"architecture": {"width": 15}}}},
+        r"constellations, LieTransformer-T2: .*width that the number of heads divides",
+    ),
+    (
+        {"constellations.by_model": {"LieTransformer-T2": {"architecture": {"group": "T(3)"}}}},
+        r"architecture\.group: T\(3\) acts on a space of 3 dimensions",
+    ),
+    ({"springs.data.systems": 2}, r"springs\.data: .*systems"),
+    ({"springs.data_efficiency.n_train": [100]}, "at least 140 systems for n_train=100"),
+    ({"constellations.n_train": 49}, "at least 49 training examples .*found 48"),
+    ({"qm9.targets": ["mass"]}, r"qm9, LieConv-T3: target must be one of"),
+    ({"qm9.augmentations": ["SE2"]}, r"augmentation for qm9 must be one of none, SO3"),
+    ({"invariance.runs": 0}, r"invariance: runs: "),
+    ({"tracking": "mlruns"}, r"a tracking store such as"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), MISTAKES)
+def test_mistakes_are_named_with_their_place(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Plan(resolve({"tier": "smoke", **changes}, TIERS))
+
+
+def test_the_schema_is_up_to_date() -> None:
+    path = ROOT / "workflow" / "schemas" / "config.schema.json"
+    assert path.read_text() == schema(), "run `make schema`"
+
+
+def test_the_schema_takes_what_the_settings_take() -> None:
+    whole = json.loads(schema())
+    jsonschema.validate(config_with_every_key(), whole)
+    jsonschema.validate({"tier": "paper"}, whole)
+    mistakes: tuple[dict[str, Any], ...] = ({"sprigns": {}}, {"compute": {"device": "tpu"}})
+    for wrong in mistakes:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, whole)
+
+
+def test_a_tier_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"settings in the YAML file .*laptop\.yaml"):
+        resolve({}, tmp_path)
