@@ -1,7 +1,7 @@
 """What every task answers: how a batch becomes a loss, and a set of examples a metric."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Literal
 
@@ -76,6 +76,15 @@ class Task(ABC, Generic[B]):
         batches: Iterable[B],
         *,
         generator: torch.Generator | None = None,
+        between_steps: Callable[[], None] = lambda: None,  # noqa: ARG002
     ) -> "Evaluation":
-        """The metrics, and what else is to be kept of a test."""
+        """The metrics, and what else is to be kept of a test.
+
+        Args:
+            predictor: the model, as `predictor` returns it.
+            batches: the examples.
+            generator: of what is random in the model.
+            between_steps: called within a batch, too, if one takes long; it may raise an exception
+                to end the test.
+        """
         return Evaluation(self.metrics(predictor, batches, generator=generator))

@@ -1,7 +1,7 @@
 """Springs: the motion from an initial state (§4.3, App. I.3)."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -16,8 +16,9 @@ from lietransformer.dynamics import (
     LearntDynamics,
     PotentialDynamics,
     SpringSystem,
-    rollout,
+    VectorField,
     systems_last,
+    trajectory,
 )
 from lietransformer.errors import require_choice
 from lietransformer.models.presets import SpringsPrediction
@@ -93,6 +94,7 @@ class SpringsTask(Task[SpringBatch]):
         batch: SpringBatch,
         *,
         generator: torch.Generator | None = None,
+        between_steps: Callable[[], None] = lambda: None,
     ) -> Float[Tensor, "batch times 2 particles space"]:
         """As many states as the batch has, from its first one on."""
         initial, count = batch.states[:, 0], batch.states.shape[1]
@@ -100,19 +102,23 @@ class SpringsTask(Task[SpringBatch]):
             # Later states depend on parameters. If the first one looks like them to the
             # compiler, one graph serves them all, and takes half as long to compile as two.
             initial = initial.detach().requires_grad_()
+        states = []
+        for state in trajectory(
+            self._field(predictor, batch, generator), initial, step=self.step, states=count
+        ):
+            states.append(state)
+            between_steps()
+        return torch.stack(states).transpose(0, 1)
+
+    @staticmethod
+    def _field(
+        predictor: nn.Module, batch: SpringBatch, generator: torch.Generator | None
+    ) -> VectorField:
         if generator is None:
             # Called, not asked for its field: so that a compiled predictor is what runs.
-            states = rollout(
-                lambda state: predictor(state, batch.masses, batch.stiffness),
-                initial,
-                step=self.step,
-                states=count,
-            )
-        else:
-            assert isinstance(predictor, LearntDynamics)
-            field = predictor.field(batch.masses, batch.stiffness, generator=generator)
-            states = rollout(field, initial, step=self.step, states=count)
-        return states.transpose(0, 1)
+            return lambda state: predictor(state, batch.masses, batch.stiffness)
+        assert isinstance(predictor, LearntDynamics)
+        return predictor.field(batch.masses, batch.stiffness, generator=generator)
 
     def loss(
         self,
@@ -131,11 +137,15 @@ class SpringsTask(Task[SpringBatch]):
         batches: Iterable[SpringBatch],
         *,
         generator: torch.Generator | None = None,
+        between_steps: Callable[[], None] = lambda: None,
     ) -> RolloutErrors:
         """The errors of every trajectory at every step, in double precision."""
         squared, energy, momentum, positions = [], [], [], []
         for batch in batches:
-            predicted = self.roll_out(predictor, batch, generator=generator).double()
+            states = self.roll_out(
+                predictor, batch, generator=generator, between_steps=between_steps
+            )
+            predicted = states.double()
             truth = batch.states.double()
             squared.append((predicted - truth)[:, 1:].square().mean(dim=(2, 3, 4)))
             system = SpringSystem(
@@ -163,9 +173,10 @@ class SpringsTask(Task[SpringBatch]):
         batches: Iterable[SpringBatch],
         *,
         generator: torch.Generator | None = None,
+        between_steps: Callable[[], None] = lambda: None,
     ) -> Evaluation:
         """With the errors of every trajectory at every step, and the predicted positions."""
-        errors = self.errors(predictor, batches, generator=generator)
+        errors = self.errors(predictor, batches, generator=generator, between_steps=between_steps)
         # Single precision: these are drawn, and metrics were computed from what they were.
         arrays = {name: tensor.float().cpu().numpy() for name, tensor in vars(errors).items()}
         return Evaluation(errors.metrics(), arrays)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from lietransformer.errors import UserError, explain
+from lietransformer.tasks import Evaluation
 from lietransformer.training.run_folder import load, save
 
 
@@ -56,6 +58,7 @@ class Checkpoint:
         optimiser: its state.
         best: the weights with the best validation so far.
         good: the weights of the last evaluation whose numbers were finite.
+        tests: those that are finished, by weights and test set.
     """
 
     progress: Progress
@@ -63,6 +66,7 @@ class Checkpoint:
     optimiser: dict[str, Any]
     best: dict[str, Tensor]
     good: dict[str, Tensor]
+    tests: dict[str, Evaluation] = field(default_factory=dict)
 
 
 class CheckpointFile:
@@ -74,7 +78,12 @@ class CheckpointFile:
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Replace the checkpoint; if that fails, the old one stays."""
-        content = vars(checkpoint) | {"hash": self._hash, "progress": vars(checkpoint.progress)}
+        tests = {name: _plain(test) for name, test in checkpoint.tests.items()}
+        content = vars(checkpoint) | {
+            "hash": self._hash,
+            "progress": vars(checkpoint.progress),
+            "tests": tests,
+        }
         save(self.path, content)
 
     def read(self) -> Checkpoint | None:
@@ -92,8 +101,22 @@ class CheckpointFile:
                 )
             )
         content["progress"] = Progress(**content["progress"])
+        content["tests"] = {name: _evaluation(test) for name, test in content["tests"].items()}
         return Checkpoint(**content)
 
     def remove(self) -> None:
         """The run is done."""
         self.path.unlink(missing_ok=True)
+
+
+# Arrays of numpy would need code to be read again, tensors do not.
+
+
+def _plain(test: Evaluation) -> dict[str, Any]:
+    arrays = {name: torch.from_numpy(array) for name, array in test.arrays.items()}
+    return {"metrics": test.metrics, "arrays": arrays}
+
+
+def _evaluation(stored: dict[str, Any]) -> Evaluation:
+    arrays = {name: tensor.numpy() for name, tensor in stored["arrays"].items()}
+    return Evaluation(stored["metrics"], arrays)

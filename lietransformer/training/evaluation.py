@@ -2,15 +2,16 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from lietransformer.data.writer import create_dataset
 from lietransformer.errors import UserError, explain
+from lietransformer.tasks import Evaluation
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.run_folder import SCHEMA_VERSION, RunFolder, write_json
 
@@ -21,6 +22,9 @@ def run_tests(
     experiment: Experiment,
     weights: Mapping[str, dict[str, Tensor]],
     path: Path,
+    *,
+    finished: dict[str, Evaluation] | None = None,
+    one_test: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> dict[str, Any]:
     """Metrics of each set of weights on each test set.
 
@@ -28,17 +32,22 @@ def run_tests(
         experiment: the task, the model and the test sets.
         weights: by name.
         path: file for the numbers of each example, if the task has any.
+        finished: tests that need not be done again, by weights and test set; others are added.
+        one_test: what each test is done in.
     """
-    metrics: dict[str, Any] = {}
-    arrays: dict[str, np.ndarray] = {}
+    finished = {} if finished is None else finished
     for which, state in weights.items():
         experiment.model.load_state_dict(state)
-        metrics[which] = {}
         for name in experiment.tests:
-            log.info("testing the %s weights on %s", which, name)
-            evaluation = experiment.test(name)
-            metrics[which][name] = evaluation.metrics
-            arrays |= {f"{which}/{name}/{key}": array for key, array in evaluation.arrays.items()}
+            if f"{which}/{name}" not in finished:
+                log.info("testing the %s weights on %s", which, name)
+                with one_test():
+                    finished[f"{which}/{name}"] = experiment.test(name)
+    arrays = {
+        f"{test}/{name}": array
+        for test, evaluation in finished.items()
+        for name, array in evaluation.arrays.items()
+    }
     if arrays:
         config = experiment.config
         with create_dataset(
@@ -46,7 +55,10 @@ def run_tests(
         ) as file:
             for name, array in arrays.items():
                 file.write(name, array)
-    return metrics
+    return {
+        which: {name: finished[f"{which}/{name}"].metrics for name in experiment.tests}
+        for which in weights
+    }
 
 
 def evaluate_run(

@@ -39,12 +39,13 @@ class Experiment:
         model: on the run's device, in its precision.
         predictor: the model as the task uses it; compiled where the settings say so.
         tests: the test sets by name.
-        between_batches: called before each batch of an evaluation, which can be long.
+        between_steps: called again and again during an evaluation, which can be long: before each
+            batch, and after each step in time of a trajectory.
     """
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
-        self.between_batches: Callable[[], None] = lambda: None
+        self.between_steps: Callable[[], None] = lambda: None
         self.file = DatasetFile(config.data, kind=config.task)
         self.dtype = torch.float64 if config.precision == "float64" else torch.float32
         self.device = _available(config.device)
@@ -113,14 +114,17 @@ class Experiment:
         try:
             with self.arithmetic():
                 return self.task.evaluate(
-                    self.predictor, self._one_by_one(loader), generator=self._sampling(purpose, 0)
+                    self.predictor,
+                    self._one_by_one(loader),
+                    generator=self._sampling(purpose, 0),
+                    between_steps=self.between_steps,
                 )
         finally:
             self.model.train()
 
     def _one_by_one(self, loader: Loader[Any]) -> Iterator[Any]:
         for batch in loader.epoch(0):
-            self.between_batches()
+            self.between_steps()
             yield to_device(batch, self.device)
 
     def arithmetic(self) -> AbstractContextManager[Any]:

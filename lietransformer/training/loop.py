@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from lietransformer.data.batches import size_of
 from lietransformer.errors import UserError
 from lietransformer.files import exclusive
+from lietransformer.tasks import Evaluation
 from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
 from lietransformer.training.config import RunConfig
 from lietransformer.training.display import Display
@@ -88,7 +90,7 @@ class Run:
         wait = self._wait_a_moment if self._wait else None
         with exclusive(folder.state_folder / "lock", f"runs in {folder.path}", wait=wait):
             self.experiment = Experiment(config)
-            self.experiment.between_batches = self._interruption.check
+            self.experiment.between_steps = self._interruption.check
             identity_hash = config.identity_hash(self.experiment.file.content_hash)
             if self._start_over:
                 folder.clear()
@@ -125,9 +127,11 @@ class Run:
         if checkpoint is None:
             self.progress = Progress()
             self.best = self.good = _copy_of(model)
+            self.tests: dict[str, Evaluation] = {}
         else:
             self.progress = checkpoint.progress
             self.best, self.good = checkpoint.best, checkpoint.good
+            self.tests = checkpoint.tests
             model.load_state_dict(checkpoint.model)
             self.optimiser.load_state_dict(checkpoint.optimiser)
             log.info("going on after step %d of %d", self.progress.step, self.total_steps)
@@ -135,22 +139,23 @@ class Run:
         # What was added to the curves after the checkpoint is about to be computed again.
         self.folder.write_records(self.progress.records)
 
-    def _save(self) -> None:
+    def _save(self, model: Weights) -> None:
         self._saved = time.monotonic()
         self._read_losses()
         checkpoint = Checkpoint(
             self.progress,
-            self.experiment.model.state_dict(),
+            model,
             self.optimiser.state_dict(),
             self.best,
             self.good,
+            self.tests,
         )
         self._checkpoints.write(checkpoint)
 
-    def _save_if_possible(self) -> None:
+    def _save_if_possible(self, model: Weights | None = None) -> None:
         """A checkpoint that cannot be written costs time if the run is stopped, no more."""
         try:
-            self._save()
+            self._save(self.experiment.model.state_dict() if model is None else model)
         except UserError as error:
             log.warning("no checkpoint was written: %s", error)
 
@@ -278,9 +283,20 @@ class Run:
         final = _copy_of(self.experiment.model)
         weights = {"best": self.best, "final": final}
         self.folder.write_weights(weights)
+        return run_tests(
+            self.experiment,
+            {str(name): weights[name] for name in self.config.test_weights},
+            self.folder.evaluation_file,
+            finished=self.tests,
+            one_test=partial(self._one_test, final),
+        )
+
+    @contextmanager
+    def _one_test(self, final: Weights) -> Iterator[None]:
+        """Tests can be long: one that is finished is not done again if the next is stopped."""
         with self._timed("test"):
-            chosen = {str(name): weights[name] for name in self.config.test_weights}
-            return run_tests(self.experiment, chosen, self.folder.evaluation_file)
+            yield
+        self._save_if_possible(final)
 
     def _result(self, identity_hash: str, tests: dict[str, Any]) -> dict[str, Any]:
         config, progress, experiment = self.config, self.progress, self.experiment

@@ -82,6 +82,22 @@ def test_errors_of_free_motion_by_hand(file: DatasetFile) -> None:
     assert (errors.energy.abs() > 1e-4).any()
 
 
+def test_a_test_can_be_ended_at_each_state(file: DatasetFile) -> None:
+    """A hundred states of a large model take longer than a scheduler waits."""
+    task = SpringsTask("potential", step=5 / 499)
+    predictor = task.predictor(StandStill())
+    examples = SpringExamples(file, "test", n_train=5, span="long_chunk")
+    steps: list[int] = []
+    task.evaluate(predictor, Loader(examples, 30).epoch(0), between_steps=lambda: steps.append(1))
+    assert len(steps) == 100
+
+    def stop() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        task.evaluate(predictor, Loader(examples, 30).epoch(0), between_steps=stop)
+
+
 def test_metrics_do_not_depend_on_batches(file: DatasetFile) -> None:
     task = SpringsTask("potential", step=5 / 499)
     predictor = task.predictor(StandStill())

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import torch
 
 from lietransformer.errors import UserError
 from lietransformer.files import exclusive
+from lietransformer.tasks import SpringsTask
 from lietransformer.training import loop
 from lietransformer.training.checkpoint import CheckpointFile
 from lietransformer.training.config import RunConfig
+from lietransformer.training.experiment import Experiment
 from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
@@ -49,6 +52,14 @@ def undisturbed(springs_file: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return numbers(path)
 
 
+def _without_asking(roll_out: Callable[..., Any]) -> Callable[..., Any]:
+    def roll_out_in_one_go(*given: Any, **options: Any) -> Any:
+        options.pop("between_steps", None)
+        return roll_out(*given, **options)
+
+    return roll_out_in_one_go
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -59,9 +70,14 @@ def undisturbed(springs_file: Path, tmp_path_factory: pytest.TempPathFactory) ->
     ids=["ordinary", "diverging", "out of patience"],
 )
 def test_stopped_at_every_place(
-    tmp_path: Path, springs_file: Path, changes: dict[str, Any]
+    tmp_path: Path,
+    springs_file: Path,
+    changes: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Before each step, and before each batch of each evaluation and test."""
+    # Not at the steps in time within a batch: they are many, and all alike.
+    monkeypatch.setattr(SpringsTask, "roll_out", _without_asking(SpringsTask.roll_out))
     config = tiny(springs_file, **changes)
     run(config, tmp_path / "undisturbed").execute()
     undisturbed = numbers(tmp_path / "undisturbed")
@@ -83,6 +99,31 @@ def test_stopped_at_every_place(
     assert looks >= steps + records + 4
 
 
+def test_a_finished_test_is_not_done_again(
+    tmp_path: Path,
+    springs_file: Path,
+    undisturbed: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    test, done = Experiment.test, []
+    interruption = Interruption()
+
+    def stop_after_two(self: Experiment, name: str) -> Any:
+        evaluation = test(self, name)
+        done.append(name)
+        if len(done) == 2:
+            interruption.signal = signal.SIGTERM
+        return evaluation
+
+    monkeypatch.setattr(Experiment, "test", stop_after_two)
+    with pytest.raises(Interrupted):
+        run(tiny(springs_file), tmp_path / "run", interruption=interruption).execute()
+    result = run(tiny(springs_file), tmp_path / "run").execute()
+    assert done == ["test", "test_long"] * 2  # the best weights, then the final ones
+    assert numbers(tmp_path / "run") == undisturbed
+    assert result["seconds"]["test"] > 0
+
+
 def test_stopped_again_and_again(
     tmp_path: Path, springs_file: Path, undisturbed: dict[str, Any]
 ) -> None:
@@ -90,7 +131,8 @@ def test_stopped_again_and_again(
     while not RunFolder(tmp_path / "run").is_done:
         sessions += 1
         try:
-            run(tiny(springs_file), tmp_path / "run", interruption=_After(4)).execute()
+            # Enough to come to the end of the longest test: less would lead nowhere.
+            run(tiny(springs_file), tmp_path / "run", interruption=_After(12)).execute()
         except Interrupted:
             continue
     assert sessions > 4
@@ -226,7 +268,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
         run(
             tiny(springs_file),
             tmp_path / "run",
-            interruption=_After(11),
+            interruption=_After(24),
             seconds_between_checkpoints=0.0,
         ).execute()
     monkeypatch.undo()

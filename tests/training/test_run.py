@@ -171,6 +171,14 @@ def test_moved_test_sets_have_the_same_lift_samples(constellations_file: Path) -
     assert metrics["test_SE2"]["loss"] != pytest.approx(metrics["test"]["loss"], rel=1e-6)
 
 
+def test_a_long_test_can_be_stopped_at_each_state(springs_file: Path) -> None:
+    experiment = Experiment(tiny(springs_file))
+    asked: list[int] = []
+    experiment.between_steps = lambda: asked.append(1)
+    experiment.test("test_long")
+    assert len(asked) == 1 + 10  # a batch, and its states
+
+
 def test_evaluating_changes_nothing(qm9_file: Path) -> None:
     """Batch norm and the radius of LieConv learn from what they see, but only in training."""
     config = settings(
