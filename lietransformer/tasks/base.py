@@ -35,11 +35,13 @@ class Task(ABC, Generic[B]):
         name: of the task.
         selection: the metric by which the best weights are chosen on the validation set.
         larger_is_better: which way.
+        loss_metric: the metric that is of the size of the training loss.
     """
 
     name: TaskName
     selection: str
     larger_is_better: bool = False
+    loss_metric: str = "loss"
 
     @property
     def constants(self) -> dict[str, float]:

@@ -79,6 +79,7 @@ class SpringsTask(Task[SpringBatch]):
 
     name = "springs"
     selection = "mse_geometric"
+    loss_metric = "mse_arithmetic"
 
     def __init__(self, predicts: SpringsPrediction, step: float) -> None:
         require_choice("predicts", predicts, SpringsPrediction)

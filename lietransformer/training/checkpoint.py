@@ -23,6 +23,7 @@ class Progress:
 
     Attributes:
         step: training steps done.
+        first_loss: that of the first training step, before the model has learnt anything.
         loss_sum: of the training losses of all examples since the last record.
         loss_count: how many examples those are.
         records: the curves so far.
@@ -31,11 +32,12 @@ class Progress:
         started: when the run began.
         seconds: of training and of evaluation so far, in all sessions.
         sessions: how often the run was started or resumed.
-        diverged: when and where numbers stopped being finite; empty if they are.
+        diverged: when and where numbers grew out of all bounds; empty if they did not.
         stopped_early: whether patience ran out.
     """
 
     step: int = 0
+    first_loss: float = float("nan")
     loss_sum: float = 0.0
     loss_count: int = 0
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -57,7 +59,7 @@ class Checkpoint:
         model: the weights now.
         optimiser: its state.
         best: the weights with the best validation so far.
-        good: the weights of the last evaluation whose numbers were finite.
+        good: the weights of the last evaluation whose numbers were within bounds.
         tests: those that are finished, by weights and test set.
     """
 

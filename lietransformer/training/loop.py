@@ -38,11 +38,16 @@ _SECONDS_BETWEEN_TRIES = 0.5
 # Reading a loss waits for the GPU. There it is done once in so many steps.
 _STEPS_BETWEEN_READS = {"cpu": 1, "cuda": 50}
 
+# A loss that is so many times that of the untrained model has exploded, even if it is finite: all
+# tasks begin with a loss of about the size of their data. Not compared with the smallest loss so
+# far, which in a healthy run can be a millionth of the first one.
+_EXPLOSION = 1e6
+
 Weights = dict[str, Tensor]
 
 
 class _Diverged(Exception):
-    """A number that should be finite is not."""
+    """A number is not finite, or has grown out of all bounds."""
 
 
 class Run:
@@ -225,14 +230,22 @@ class Run:
         self.optimiser.param_groups[0]["lr"] = factor * config.learning_rate
 
     def _read_losses(self) -> None:
-        """Add the losses since the last time to their sum; notice if one is not finite."""
+        """Add the losses since the last time to their sum; notice if one has exploded."""
         losses = [(loss.item(), size) for loss, size in self._unread]
         self._unread = []
         for loss, size in losses:
-            if not math.isfinite(loss):
-                raise _Diverged(f"training loss {loss}")
+            if math.isnan(self.progress.first_loss):
+                self.progress.first_loss = loss
+            self._require_bounded("training loss", loss)
             self.progress.loss_sum += size * loss
             self.progress.loss_count += size
+
+    def _require_bounded(self, name: str, loss: float) -> None:
+        first = self.progress.first_loss
+        if not math.isfinite(loss):
+            raise _Diverged(f"{name} {loss}")
+        if loss > _EXPLOSION * first:
+            raise _Diverged(f"{name} {loss:.3g}, more than {_EXPLOSION:g} times the first one")
 
     # ---- evaluation
 
@@ -251,6 +264,7 @@ class Run:
         for name, number in metrics.items():
             if not math.isfinite(number):
                 raise _Diverged(f"validation {name} {number}")
+        self._require_bounded(f"validation {task.loss_metric}", metrics[task.loss_metric])
         value = metrics[task.selection]
         weights = _copy_of(self.experiment.model)
         is_first = progress.best_step < 0

@@ -160,6 +160,18 @@ def test_random_models_and_augmentation_go_on_where_they_were(
             assert torch.equal(tensor, parts[which][name])
 
 
+def test_what_an_explosion_is_compared_with_is_in_the_checkpoint(
+    tmp_path: Path, springs_file: Path
+) -> None:
+    changes = {"learning_rate": 10, "n_train": 5, "epochs": 9, "evaluations": 1}
+    config = tiny(springs_file, schedule="constant", **changes)
+    with pytest.raises(Interrupted):
+        run(config, tmp_path / "run", interruption=_After(1)).execute()
+    diverged = run(config, tmp_path / "run").execute()["diverged"]
+    assert diverged["step"] == 1
+    assert "1e+06 times the first one" in diverged["what"]
+
+
 def test_outputs_that_a_workflow_system_removed(
     tmp_path: Path, springs_file: Path, undisturbed: dict[str, Any]
 ) -> None:

@@ -217,6 +217,21 @@ def test_divergence_is_noticed_and_the_last_good_weights_are_kept(
     assert execute(config, tmp_path / "run") == result
 
 
+@pytest.mark.parametrize("epochs", [1, 9], ids=["in the last step", "while it trains"])
+def test_an_explosion_that_stays_finite_is_divergence(
+    tmp_path: Path, springs_file: Path, epochs: int
+) -> None:
+    config = tiny(springs_file, learning_rate=10, schedule="constant", n_train=5, epochs=epochs)
+    result = execute(config, tmp_path / "run")
+    assert result["status"] == "diverged"
+    diverged = result["diverged"]
+    assert isinstance(diverged, dict)
+    assert diverged["step"] == 1
+    assert "more than 1e+06 times the first one" in diverged["what"]
+    initial = Experiment(config).model.state_dict()
+    torch.testing.assert_close(load(tmp_path / "run" / "model.pt")["final"], initial)
+
+
 def test_divergence_in_the_last_step_is_noticed_by_the_evaluation(
     tmp_path: Path, springs_file: Path
 ) -> None:
