@@ -20,12 +20,14 @@ class Invariance:
         positions: (points, 2) of the example.
         instances: (points,) which instance a point belongs to.
         patterns: the name of each point's pattern.
+        commit: what measured it; None if that is not known.
     """
 
     errors: dict[int, list[float]]
     positions: np.ndarray
     instances: np.ndarray
     patterns: list[str]
+    commit: str | None
 
     @property
     def runs(self) -> int:
@@ -53,6 +55,7 @@ def _read(path: Path) -> Invariance | None:
             np.array(example["positions"], dtype=float).reshape(-1, 2),
             np.array(example["instance"], dtype=int),
             [str(name) for name in example["pattern"]],
+            content.get("git_commit"),
         )
     except (KeyError, TypeError, ValueError) as error:
         log.warning("%s is left out: it cannot be read (%s)", path, error)

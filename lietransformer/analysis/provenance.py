@@ -38,10 +38,11 @@ def inventory(runs: pd.DataFrame) -> str:
 
 def commits(runs: pd.DataFrame) -> str:
     """The commits that made the runs, shortened."""
-    known = sorted({_short(str(commit)) for commit in runs["git_commit"].dropna()})
+    known = sorted({short_commit(str(commit)) for commit in runs["git_commit"].dropna()})
     return ", ".join(known) or "unknown"
 
 
-def _short(commit: str) -> str:
-    number, dash, mark = commit.partition("-")
-    return f"{number[:10]} with changes" if dash and mark == "dirty" else number[:10]
+def short_commit(commit: str) -> str:
+    """The beginning of a commit's number, and whether there were changes since."""
+    number, _, mark = commit.partition("-")
+    return f"{number[:10]} with changes" if mark == "dirty" else number[:10]

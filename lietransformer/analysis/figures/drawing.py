@@ -14,7 +14,7 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
 from lietransformer.analysis.figures.style import STYLE
-from lietransformer.analysis.provenance import provenance, tier
+from lietransformer.analysis.provenance import provenance
 from lietransformer.analysis.runs import Sweep
 from lietransformer.files import cannot_write, complete_or_absent
 
@@ -40,7 +40,7 @@ class Drawing:
 
 def notes(sweep: Sweep, drawing: Drawing) -> list[str]:
     """What stands below a figure: its origin, and what is missing."""
-    lines = [tier(sweep), *drawing.origin] if drawing.origin else provenance(sweep, drawing.runs)
+    lines = list(drawing.origin) or provenance(sweep, drawing.runs)
     return [*lines, f"Missing: {'; '.join(drawing.missing)}."] if drawing.missing else lines
 
 

@@ -13,9 +13,11 @@ from lietransformer.analysis.figures.style import (
     say_nothing_to_draw,
 )
 from lietransformer.analysis.invariance import Invariance, read_invariance
+from lietransformer.analysis.provenance import short_commit
 from lietransformer.analysis.runs import Sweep
 
 _LOOK = Look("#0072B2", "o", "LieTransformer-SE2, one layer")
+_PAPER_RUNS = 100
 _MARKERS = {"square": "s", "triangle": "^", "pentagon": "p", "L": "P"}
 
 
@@ -39,8 +41,16 @@ def draw(sweep: Sweep) -> Drawing:
     left.set(xscale="log", yscale="log")
     left.set_title(f"median and IQR of {invariance.runs} runs")
     _draw_example(right, invariance)
+    return Drawing(figure, caption, nothing, origin=_origin(sweep, invariance))
+
+
+def _origin(sweep: Sweep, invariance: Invariance) -> list[str]:
     assert sweep.invariance is not None
-    return Drawing(figure, caption, nothing, origin=[f"Measured in {sweep.invariance.name}."])
+    paper = "" if invariance.runs == _PAPER_RUNS else f"; the paper has {_PAPER_RUNS}"
+    return [
+        f"Measurement: {sweep.invariance.name}, {invariance.runs} runs{paper}.",
+        f"Commit: {short_commit(invariance.commit) if invariance.commit else 'unknown'}.",
+    ]
 
 
 def _label(axis: Axes) -> None:

@@ -28,7 +28,7 @@ def render(table: Table) -> str:
     lines = [
         "% Made by `lietransformer tables`. Needs \\usepackage{booktabs}.",
         r"\begin{table*}[t]",
-        r"  \setlength\tabcolsep{3pt}\centering\small",
+        r"  \setlength\tabcolsep{2pt}\centering\small",
         rf"  \begin{{tabular}}{{l{'r' * width}}}",
         r"    \toprule",
         *_headings(table),
