@@ -18,8 +18,12 @@ _WEIGHTS_AND_SET = "final/test_long"  # what Figures 5 to 11 show
 
 
 def squared_errors(sweep: Sweep, run: Any) -> np.ndarray | None:
-    """Squared errors over 100 steps, (trajectories, steps); None where they cannot be read."""
-    return _read(sweep, run, "squared")
+    """Squared errors over 100 steps, (trajectories, steps); None where they cannot be read.
+
+    A roll-out that has left the range of numbers is infinitely wrong from there on.
+    """
+    errors = _read(sweep, run, "squared")
+    return None if errors is None else np.nan_to_num(errors, nan=np.inf, posinf=np.inf)
 
 
 def predicted_positions(sweep: Sweep, run: Any) -> np.ndarray | None:
@@ -39,7 +43,8 @@ def error_per_step(sweep: Sweep, runs: pd.DataFrame) -> np.ndarray:
 
 def error_per_trajectory(squared: np.ndarray) -> np.ndarray:
     """The geometric mean over the steps, (trajectories,)."""
-    return np.asarray(np.exp(np.log(squared).mean(axis=1)))
+    with np.errstate(divide="ignore", invalid="ignore"):  # errors of zero and infinity
+        return np.asarray(np.exp(np.log(squared).mean(axis=1)))
 
 
 def true_positions(sweep: Sweep, run: Any, trajectories: int) -> np.ndarray | None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ MANIFEST = "sweep.json"
 PAPER_TIER = "paper"
 _SCHEMA_VERSION = 1
 _LABELS = ("task", "model", "n_train", "target", "augmentation", "seed", "ablation")
+_REQUIRED = ("folder", "task", "model", "seed")
 _RESULTS = ("parameters", "epochs", "git_commit", "dataset_hash", "peak_memory_gb")
 # What may differ between runs that count as the same experiment.
 _NOT_SETTINGS = ("seed", "data_seed", "sampling_seed", "data", "threads", "device", "compile")
@@ -117,7 +118,8 @@ def _listed(results: Path, manifest: Path) -> Sweep:
     content = read_json(manifest)
     runs = content.get("runs") if content else None
     is_list = isinstance(runs, list) and all(
-        isinstance(run, dict) and "folder" in run for run in runs
+        isinstance(run, dict) and all(run.get(name) is not None for name in _REQUIRED)
+        for run in runs
     )
     if content is None or not is_list or content.get("schema_version") != _SCHEMA_VERSION:
         raise UserError(
@@ -211,14 +213,16 @@ def _outcome(folder: Path) -> tuple[Status, str | None, dict[str, Any] | None]:
 
 def _flat(test: Any) -> dict[str, float]:
     """{"best": {"test": {"mae": 1}}} as {"best/test/mae": 1.0}; null is NaN."""
-    if not isinstance(test, dict):
-        return {}
     return {
         f"{weights}/{name}/{metric}": _number(value, missing=math.nan)
-        for weights, sets in test.items()
-        for name, metrics in (sets or {}).items()
-        for metric, value in (metrics or {}).items()
+        for weights, sets in _items(test)
+        for name, metrics in _items(sets)
+        for metric, value in _items(metrics)
     }
+
+
+def _items(content: Any) -> Iterable[tuple[str, Any]]:
+    return content.items() if isinstance(content, dict) else ()
 
 
 def _machine(machine: Any) -> str | None:

@@ -13,7 +13,7 @@ from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER, squared_e
 from lietransformer.analysis.runs import read_sweep
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
-from tests.analysis.synthetic import Results, rollout_arrays, springs_errors
+from tests.analysis.synthetic import TRAJECTORIES, Results, rollout_arrays, springs_errors
 from tests.training.runs import tiny
 
 
@@ -207,6 +207,25 @@ def test_figure10_highlights_the_trajectories_of_figures_6_and_11(tmp_path: Path
     assert pair.errors[CONVOLUTION][worst] == pair.errors[CONVOLUTION].max()
     ranks = [np.argsort(np.argsort(pair.errors[m])) for m in (TRANSFORMER, CONVOLUTION)]
     assert max(r[pair.good_for_both] for r in ranks) == np.maximum(*ranks).min()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("trajectories", [1, TRAJECTORIES])
+def test_rollouts_that_left_the_range_of_numbers(
+    tmp_path: Path, value: float, trajectories: int
+) -> None:
+    results = Results(tmp_path)
+    for model in (TRANSFORMER, CONVOLUTION):
+        arrays = rollout_arrays(1.0)
+        for name in ("squared", "positions"):
+            arrays[f"final/test_long/{name}"][:trajectories, 50:] = value
+        results.add(["data_efficiency"], "springs", model, n_train=400, arrays=arrays)
+    sweep = read_sweep(results.write())
+    names = ["figure5", "figure6", "figure9", "figure10", "figure11"]
+    assert len(list(write_figures(sweep, names, tmp_path / "figures"))) == 2 * len(names)
+    pair = find_pair(sweep, 400)
+    assert pair is not None
+    assert np.isinf(pair.errors[TRANSFORMER][pair.worst(TRANSFORMER)])
 
 
 def test_real_runs_are_drawn(tmp_path: Path, springs_file: Path) -> None:

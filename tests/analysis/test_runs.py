@@ -85,7 +85,26 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         read_sweep(tmp_path / "none")
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"runs": 3}', '{"schema_version": 9, "runs": []}'])
+@pytest.mark.parametrize("test", [None, [], {"best": None}, {"best": {"test": [1]}}])
+def test_a_result_without_numbers(tmp_path: Path, test: object) -> None:
+    results = Results(tmp_path)
+    folder = results.add(["qm9"], "qm9", "LieConv-T3", target="mu")
+    stored = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps(stored | {"test": test, "seconds": None}))
+    sweep = read_sweep(results.write())
+    assert numbers(sweep.runs, "best/test/mae") == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"runs": 3}',
+        '{"schema_version": 9, "runs": []}',
+        '{"schema_version": 1, "runs": [{"folder": "runs/a"}]}',
+    ],
+)
 def test_a_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "sweep.json").write_text(content)
     with pytest.raises(UserError, match="the list of runs"):

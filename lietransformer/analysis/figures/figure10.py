@@ -48,7 +48,9 @@ def _draw_panel(axis: Axes, pair: Pair, *, is_highlighted: bool) -> None:
     x, y = pair.errors[TRANSFORMER], pair.errors[CONVOLUTION]
     axis.scatter(x, y, s=4, color="#0072B2", alpha=0.5, linewidths=0, rasterized=len(x) > 5000)
     both = np.concatenate([x, y])
-    ends = [both.min() / 1.5, both.max() * 1.5]
+    shown = both[np.isfinite(both) & (both > 0)]
+    low, high = (shown.min(), shown.max()) if shown.size else (1.0, 1.0)
+    ends = [low / 1.5, high * 1.5]
     axis.plot(ends, ends, color=TRUTH, linewidth=0.7, linestyle=":")
     axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     axis.set_aspect("equal")
