@@ -6,14 +6,18 @@ A compiler is a help, not a need: without one, callers compute the same with PyT
 import ctypes
 import functools
 import hashlib
+import logging
 import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 _SOURCES = Path(__file__).parent
 _PATIENCE = 120  # seconds for the compiler, which takes a few
@@ -40,13 +44,13 @@ def load(source: str, definitions: tuple[tuple[str, int], ...] = ()) -> ctypes.C
         return None
     flags = (*_FLAGS, *_FLAGS_ALSO, *_LIBRARY, *_WIDE_VECTORS.get(platform.machine(), ()))
     command = [*find_compiler(), *flags, *(f"-D{name}={value}" for name, value in definitions)]
-    # RuntimeError: there is no home folder.
-    with suppress(OSError, RuntimeError, subprocess.SubprocessError):
-        compiled = _cache() / f"{Path(source).stem}-{_fingerprint(source, command)}.so"
-        with suppress(OSError):  # none there, or a damaged one
-            return ctypes.CDLL(str(compiled))
-        _compile(command, _SOURCES / source, compiled)
-        return ctypes.CDLL(str(compiled))
+    for cache in (_cache, _temporary_cache):
+        try:
+            return _load_from(cache(), source, command)
+        # RuntimeError: there is no home folder.
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            problem = error
+    _warn(problem)
     return None
 
 
@@ -64,19 +68,55 @@ def find_compiler() -> list[str]:
     return []
 
 
+def _load_from(folder: Path, source: str, command: list[str]) -> ctypes.CDLL:
+    """The compiled code in a folder, after compiling it into there if need be."""
+    compiled = folder / f"{Path(source).stem}-{_fingerprint(source, command)}.so"
+    with suppress(OSError):  # none there, or a damaged one
+        return ctypes.CDLL(str(compiled))
+    _compile(command, _SOURCES / source, compiled)
+    return ctypes.CDLL(str(compiled))
+
+
+_problems: list[str] = []
+
+
+def _warn(problem: Exception) -> None:
+    """Say that a compiler is there but of no use; of several reasons only the first."""
+    said = problem.stderr if isinstance(problem, subprocess.CalledProcessError) else str(problem)
+    _problems.append(said.strip().partition("\n")[0])
+    if len(_problems) == 1:
+        log.warning("computing without C code, more slowly: cannot compile it (%s)", *_problems)
+
+
 def _compile(command: list[str], source: Path, compiled: Path) -> None:
     compiled.parent.mkdir(parents=True, exist_ok=True)
     # Under a name of its own first: several processes may compile the same at once.
     with tempfile.TemporaryDirectory(dir=compiled.parent) as folder:
         part = Path(folder) / compiled.name
         whole = [*command, str(source), "-o", str(part)]
-        subprocess.run(whole, check=True, capture_output=True, timeout=_PATIENCE)
+        subprocess.run(whole, check=True, capture_output=True, text=True, timeout=_PATIENCE)
         part.replace(compiled)
 
 
 def _cache() -> Path:
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "lietransformer"
+
+
+def _temporary_cache() -> Path:
+    """For when the home folder cannot be written, as on the nodes of some clusters.
+
+    Everybody can write beside it, so it has to be this user's alone: whoever could put a library
+    into it could run code as this user.
+    """
+    folder = Path(tempfile.gettempdir()) / f"lietransformer-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()  # of a link itself, not of where it leads
+    is_private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700
+    if not is_private or found.st_uid != os.getuid():
+        raise PermissionError(f"{folder} is not a folder of this user alone")
+    return folder
 
 
 def _fingerprint(source: str, command: list[str]) -> str:

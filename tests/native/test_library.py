@@ -3,9 +3,11 @@
 import ctypes
 import os
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,8 @@ needs_compiler = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(library, "_problems", [])
     monkeypatch.delenv(library.SWITCH, raising=False)
     library.load.cache_clear()
     yield tmp_path / "lietransformer"
@@ -70,8 +74,14 @@ def test_many_processes_compile_at_once(empty_cache: Path) -> None:
 
 
 @needs_compiler
-def test_code_that_does_not_compile_is_done_without() -> None:
-    assert library.load(SOURCE, (("IN", -1), *WIDTHS[1:])) is None
+def test_code_that_does_not_compile_is_done_without_and_that_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for width in (-1, -2):
+        assert library.load(SOURCE, (("IN", width), *WIDTHS[1:])) is None
+    (record,) = caplog.records
+    assert "without C code" in record.getMessage()
+    assert SOURCE in record.getMessage()  # what the compiler said
 
 
 def test_without_a_compiler_there_is_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,12 +91,56 @@ def test_without_a_compiler_there_is_no_code(monkeypatch: pytest.MonkeyPatch) ->
     assert library.load(SOURCE, WIDTHS) is None
 
 
-@needs_compiler
-def test_a_cache_that_cannot_be_written_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that cannot be written; returns the folder that stands in for it."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    return tmp_path / f"lietransformer-{os.getuid()}"
+
+
+@needs_compiler
+def test_without_a_cache_code_is_kept_in_a_temporary_folder_of_the_user(
+    no_cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        library.load.cache_clear()
+        assert library.load(SOURCE, WIDTHS) is not None
+    assert [path.suffix for path in no_cache.iterdir()] == [".so"]
+    assert stat.S_IMODE(no_cache.stat().st_mode) == 0o700
+    assert not caplog.records
+
+
+def _open_to_others(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+
+
+def _a_link(folder: Path) -> None:
+    target = folder.with_name("target")
+    target.mkdir(mode=0o700)
+    folder.symlink_to(target)
+
+
+@needs_compiler
+@pytest.mark.parametrize("make", [_open_to_others, _a_link])
+def test_a_temporary_folder_that_others_could_write_to_is_not_used(
+    make: Callable[[Path], None], no_cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make(no_cache)
+    assert library.load(SOURCE, WIDTHS) is None
+    assert list(no_cache.iterdir()) == []
+    assert "is not a folder of this user alone" in caplog.text
+
+
+@needs_compiler
+def test_a_temporary_folder_of_somebody_else_is_not_used(
+    no_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_cache.mkdir(mode=0o700)
+    other = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    no_cache.rename(no_cache.with_name(f"lietransformer-{other}"))
     assert library.load(SOURCE, WIDTHS) is None
 
 
@@ -114,10 +168,14 @@ def test_a_compiler_with_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     assert library.load(SOURCE, WIDTHS) is not None
 
 
-def test_without_a_home_folder_there_is_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+@needs_compiler
+def test_without_a_home_folder_the_temporary_one_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_home() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", no_home)
-    assert library.load(SOURCE, WIDTHS) is None
+    assert library.load(SOURCE, WIDTHS) is not None
+    assert (tmp_path / f"lietransformer-{os.getuid()}").is_dir()
