@@ -175,10 +175,10 @@ class RunConfig(BaseModel):
     def identity(self) -> dict[str, Any]:
         """What the numbers follow from, but for the data: where those lie does not matter.
 
-        Nor does the number of threads, which changes rounding alone: a run may go on where it
-        has other cores than before.
+        Nor do the number of threads and whether the model is compiled, which change rounding
+        alone: a run may go on where it has other cores or another compiler than before.
         """
-        return self.model_dump(mode="json", exclude={"data", "threads"})
+        return self.model_dump(mode="json", exclude={"data", "threads", "compile"})
 
     def identity_hash(self, dataset_hash: str) -> str:
         """A name for this run's numbers: the same settings and data have the same."""

@@ -105,7 +105,7 @@ class RunFolder:
             return
         stored = self.read_config_json()
         if stored["hash"] != identity_hash:
-            theirs, ours = stored["config"], config.model_dump(mode="json")
+            theirs, ours = stored["config"], config.identity
             raise UserError(
                 explain(
                     expected=f"{self.path} to be new, or to hold a run of these settings",
@@ -296,6 +296,6 @@ def _read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    names = [name for name in ours if name != "data" and theirs.get(name) != ours[name]]
+    names = [name for name in ours if theirs.get(name) != ours[name]]
     shown = [f"{name}: {theirs.get(name)!r} there, {ours[name]!r} here" for name in names]
     return "; ".join(shown) or "another dataset"
