@@ -68,6 +68,10 @@ def add_parsers(commands: Any) -> None:
     evaluate.add_argument(
         "--out", type=Path, help="folder for evaluation.json and evaluation.h5 (default: the run's)"
     )
+    evaluate.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), help="where to compute (default: the run's)"
+    )
+    evaluate.add_argument("--threads", type=int, help="CPU threads (default: as many as the run's)")
     evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
     evaluate.set_defaults(run=_evaluate)
 
@@ -148,13 +152,17 @@ def _flags(options: argparse.Namespace) -> list[str]:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    import json
-
     from lietransformer.training.display import logging_to_stderr, table
     from lietransformer.training.evaluation import evaluate_run
-    from lietransformer.training.run_folder import RunFolder
+    from lietransformer.training.run_folder import RunFolder, to_json
 
     with logging_to_stderr():
-        evaluation = evaluate_run(RunFolder(options.folder), data=options.data, out=options.out)
-    print(json.dumps(evaluation, indent=2) if options.json else table(evaluation["test"]))
+        evaluation = evaluate_run(
+            RunFolder(options.folder),
+            data=options.data,
+            out=options.out,
+            device=options.device,
+            threads=options.threads,
+        )
+    print(to_json(evaluation) if options.json else table(evaluation["test"]))
     return 0

@@ -111,7 +111,7 @@ class RunConfig(BaseModel):
             if value is not None or name in _NULL_MEANS_SOMETHING
         }
         if known.get("device") == "auto":
-            known["device"] = "cuda" if torch.cuda.is_available() else "cpu"
+            known["device"] = best_device()
         defaults = _paper_settings(known)
         return defaults | known
 
@@ -210,6 +210,11 @@ def read_runs(path: Path | None, overrides: Sequence[str] = ()) -> tuple[list[Ru
             )
         )
     return [validated(RunConfig, {**settings, "seed": n}, path, overrides) for n in seeds], True
+
+
+def best_device() -> Device:
+    """What "auto" stands for on this machine."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def available_cores() -> int:

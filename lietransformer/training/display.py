@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 from tqdm import tqdm
@@ -88,7 +89,8 @@ def table(tests: dict[str, Any]) -> str:
     for test, metrics in tests[columns[0]].items():
         for metric in metrics:
             values = (tests[which][test][metric] for which in columns)
-            cells = ("–" if value is None else f"{value:.5g}" for value in values)
+            # Not finite, or read from a file, where such a number is null.
+            cells = (f"{v:.5g}" if v is not None and isfinite(v) else "–" for v in values)
             lines.append("  ".join([f"{test + ' ' + metric:<30}", *(f"{c:>15}" for c in cells)]))
     return "\n".join(lines)
 

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from lietransformer.data.writer import create_dataset
 from lietransformer.errors import UserError, explain
+from lietransformer.settings import validated
 from lietransformer.tasks import Evaluation
+from lietransformer.training.config import RunConfig, best_device
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.run_folder import SCHEMA_VERSION, RunFolder, write_json
 
@@ -62,16 +64,31 @@ def run_tests(
 
 
 def evaluate_run(
-    folder: RunFolder, *, data: Path | None = None, out: Path | None = None
+    folder: RunFolder,
+    *,
+    data: Path | None = None,
+    out: Path | None = None,
+    device: str | None = None,
+    threads: int | None = None,
 ) -> dict[str, Any]:
-    """Test the weights of a run again, on its own dataset or on another of the same kind."""
-    config = folder.config()
+    """Test the weights of a run again, on its own dataset or on another of the same kind.
+
+    Args:
+        folder: of the run.
+        data: another dataset.
+        out: where the numbers go; into the run's folder, if not given.
+        device: cpu, cuda or auto, where the run was trained on another.
+        threads: CPU threads, if not as many as it was trained with.
+    """
+    stored = folder.config()
     if data is not None:
-        config = config.model_copy(update={"data": data})
+        stored = stored.model_copy(update={"data": data})
+    config = _computed_with(stored, device, threads)
     prepare_process(config)
     experiment = Experiment(config)
     experiment.task.constants = folder.read_config_json().get("constants", {})
-    own_hash = config.identity_hash(experiment.file.content_hash)
+    # Of the run's settings, wherever it is tested.
+    own_hash = stored.identity_hash(experiment.file.content_hash)
     if out is None and own_hash != folder.read_config_json()["hash"]:
         raise UserError(
             explain(
@@ -92,3 +109,18 @@ def evaluate_run(
     }
     write_json(target.path / "evaluation.json", evaluation)
     return evaluation
+
+
+def _computed_with(stored: RunConfig, device: str | None, threads: int | None) -> RunConfig:
+    """The settings of a run, for another machine than the one that it was trained on."""
+    given = stored.model_dump()
+    if threads is not None:
+        given["threads"] = threads
+    if device is not None:
+        device = best_device() if device == "auto" else device
+        # Compiling takes longer than a test, and was decided for the run's own device.
+        given |= {"device": device, "compile": stored.compile and device == stored.device}
+        if stored.precision == "tf32" and device != "cuda":
+            log.info("tf32 exists on cuda only: testing in float32, the precision of the weights")
+            given["precision"] = "float32"
+    return validated(RunConfig, given)

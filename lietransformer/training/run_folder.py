@@ -207,8 +207,13 @@ def load(path: Path) -> Any:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """JSON in a file that is complete or absent; numbers that are not finite become null."""
-    _write_text(path, json.dumps(_finite(content), indent=2, allow_nan=False) + "\n")
+    """`to_json` in a file that is complete or absent."""
+    _write_text(path, to_json(content) + "\n")
+
+
+def to_json(content: Any) -> str:
+    """JSON for people to read, too; it knows no numbers that are not finite, they become null."""
+    return json.dumps(_finite(content), indent=2, allow_nan=False)
 
 
 def drop_incomplete_line(path: Path) -> None:

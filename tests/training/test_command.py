@@ -1,6 +1,7 @@
 """`lietransformer train` and `evaluate`, as a user calls them."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import pytest
 
 from lietransformer.cli import main
 from lietransformer.data import springs
-from lietransformer.training.run_folder import RunFolder
-from tests.training.runs import command, numbers
+from lietransformer.training.run_folder import RunFolder, write_json
+from tests.training.runs import command, numbers, tiny
 
 
 def test_several_seeds_are_each_as_their_own_run(
@@ -98,6 +99,54 @@ def test_evaluating_again_gives_the_same_numbers(
     assert numbers(tmp_path / "run") == before
     assert main(["evaluate", str(tmp_path / "run")]) == 0
     assert "test_long mse_geometric" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_a_run_of_a_gpu_is_evaluated_without_one(
+    tmp_path: Path,
+    springs_file: Path,
+    precision: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it is tested does not make it another run."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(command(springs_file, tmp_path / "run")) == 0
+    folder = RunFolder(tmp_path / "run")
+    on_gpu = tiny(springs_file, device="cuda", precision=precision, compile=True)
+    stored = folder.read_config_json() | {
+        "config": on_gpu.model_dump(mode="json"),
+        "hash": on_gpu.identity_hash(folder.result()["dataset_hash"]),
+    }
+    write_json(folder.config_file, stored)
+    assert "use --device cpu" in fails(capsys, ["evaluate", str(folder.path)]).lower()
+    for device in ("cpu", "auto"):
+        options = ["--device", device, "--threads", "1", "--json"]
+        assert main(["evaluate", str(folder.path), *options]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown["test"] == folder.result()["test"]
+        assert shown["run"] == stored["hash"]
+
+
+def test_numbers_that_are_not_finite_are_null_in_json_and_a_dash_in_the_table(
+    tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(springs_file, tmp_path / "run")) == 0
+    folder = RunFolder(tmp_path / "run")
+    weights = {name: folder.weights(name) for name in ("best", "final")}
+    next(iter(weights["final"].values())).fill_(math.nan)
+    folder.write_weights(weights)
+    capsys.readouterr()
+    assert main(["evaluate", str(folder.path), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert "NaN" not in shown
+    tests = json.loads(shown)["test"]
+    assert tests["final"]["test"]["mse_geometric"] is None
+    assert tests["best"]["test"]["mse_geometric"] > 0
+    assert main(["evaluate", str(folder.path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if line.startswith("test mse_geometric"))
+    assert row.endswith("–")
 
 
 def test_evaluating_on_other_data(

@@ -179,8 +179,8 @@ def test_the_same_numbers_have_the_same_name(springs_file: Path) -> None:
     config = tiny(springs_file)
     elsewhere = tiny(springs_file.parent / "moved.h5")
     assert config.identity_hash("data") == elsewhere.identity_hash("data")
-    for change in ({"threads": 2}, {"compile": True}):  # rounding alone
-        assert tiny(springs_file, **change).identity_hash("data") == config.identity_hash("data")
+    for rounding in ({"threads": 2}, {"compile": True}):
+        assert tiny(springs_file, **rounding).identity_hash("data") == config.identity_hash("data")
     assert config.identity_hash("data") != config.identity_hash("other data")
     for change in ({"seed": 1}, {"epochs": 5}, {"precision": "float64"}):
         assert tiny(springs_file, **change).identity_hash("data") != config.identity_hash("data")
