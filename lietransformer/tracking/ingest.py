@@ -25,6 +25,9 @@ _PARAMETERS_AT_ONCE = 100
 _LONGEST_VALUE = 500
 _LARGEST_ARTIFACT = 100_000_000  # bytes
 _NOT_CURVES = ("step", "time")
+# Numbers that differ by more are those of another run. Less can be rounding: a run that goes on
+# with other threads repeats what it did after its checkpoint, almost but not quite.
+_TOLERANCE = 1e-3
 # Folders that MLflow keeps artifacts in: ours, and those of its server unless told otherwise.
 _COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
 
@@ -136,12 +139,12 @@ class Ingestion:
         """Whether MLflow has other numbers than these.
 
         Those of a resumed run that were logged before it was stopped come again, with the
-        same values. What the machine does is never the same.
+        same values but for rounding.
         """
         return any(
-            not math.isclose(point.value, self._logged[point.key][point.step])
+            not math.isclose(point.value, self._logged[point.key][point.step], rel_tol=_TOLERANCE)
             for point in points
-            if point.step in self._logged.get(point.key, {}) and not point.key.startswith("system/")
+            if point.step in self._logged.get(point.key, {}) and _is_repeatable(point.key)
         )
 
     # ---- the end
@@ -213,6 +216,11 @@ def _points(values: dict[str, Any], step: int) -> Iterator[Metric]:
     for name, value in values.items():
         if name not in _NOT_CURVES and value is not None:
             yield Metric(name, float(value), time, step)
+
+
+def _is_repeatable(key: str) -> bool:
+    """What the machine does is never the same; a drift of what is conserved is all rounding."""
+    return not key.startswith("system/") and not key.endswith("_drift")
 
 
 def _digest(folder: RunFolder) -> str:

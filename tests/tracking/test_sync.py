@@ -158,6 +158,24 @@ def test_unfinished_runs_are_counted_and_left_alone(
     assert run.data.tags["seed"] == "0"
 
 
+def test_a_run_that_differs_by_rounding_keeps_its_place(
+    tmp_path: Path, database: Path, finished: RunFolder
+) -> None:
+    """A run that went on with other threads has repeated some steps, almost but not quite."""
+    folder = RunFolder(Path(shutil.copytree(finished.path, tmp_path / "run")))
+    assert sync(database, folder.path) == 0
+    client = MlflowClient(sqlite_uri(database))
+    before = tracked_run(client, folder)
+    records = folder.records()
+    records[-1]["train/loss"] *= 1 + 1e-6
+    records[-1]["validation/momentum_drift"] += 1e-7
+    folder.metrics_file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert sync(database, folder.path) == 0
+    after = tracked_run(client, folder)
+    assert after.info.run_id == before.info.run_id
+    assert after.data.metrics == before.data.metrics
+
+
 def test_a_run_that_was_started_over_replaces_the_one_before(
     tmp_path: Path, database: Path, finished: RunFolder
 ) -> None:
