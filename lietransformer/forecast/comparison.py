@@ -66,7 +66,7 @@ def compare(forecast: dict[str, Any], results: Path) -> list[Comparison]:
         for seed in job["seeds"]:
             rows = [
                 found.setdefault((kind, job[kind]), Comparison(job[kind]))
-                for kind in ("part", "model")
+                for kind in ("part", "trains")
             ]
             rows.append(found.setdefault(("total", "total"), Comparison("total")))
             result = _result((results / job["name"]).parent / f"seed-{seed}" / "result.json")
@@ -74,7 +74,7 @@ def compare(forecast: dict[str, Any], results: Path) -> list[Comparison]:
                 row.planned += 1
                 if result is not None and job["run_seconds"]:
                     _add(row, job, result)
-    order = {"part": 0, "model": 1, "total": 2}
+    order = {"part": 0, "trains": 1, "total": 2}
     return [found[key] for key in sorted(found, key=lambda key: order[key[0]])]
 
 

@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,7 +33,7 @@ class Job:
     Attributes:
         name: the file that it makes, within the results.
         part: of the sweep; a job that several parts need is counted with the first.
-        model: what it trains; empty for what is no training.
+        trains: model and task; empty for what is no training.
         seeds: of its runs.
         run_seconds: of each of its runs: training, evaluation, test.
         seconds: of the whole job; None where nothing is known.
@@ -45,7 +45,7 @@ class Job:
 
     name: str
     part: str
-    model: str
+    trains: str
     seeds: tuple[int, ...]
     run_seconds: dict[str, float]
     seconds: float | None
@@ -66,13 +66,18 @@ def subject_of(
     return Subject.of(run, work), run, work
 
 
-def training_job(
-    plan: Plan, pack: Pack, speeds: Mapping[Subject, Speed | None], device: str
+def training_jobs(plan: Plan, speeds: Mapping[Subject, Speed | None], device: str) -> Iterator[Job]:
+    """All packs of runs."""
+    known = {each.folder: subject_of(plan, each, device) for each in plan.configurations}
+    for pack in plan.packs.values():
+        subject, run, work = known[pack.configuration.folder]
+        yield _training_job(plan, pack, run, work, speeds[subject])
+
+
+def _training_job(
+    plan: Plan, pack: Pack, run: RunConfig, work: Workload, speed: Speed | None
 ) -> Job:
-    """A pack of runs."""
     configuration = pack.configuration
-    subject, run, work = subject_of(plan, configuration, device)
-    speed = speeds[subject]
     times: dict[str, float] = {}
     seconds = memory = disk = None
     if speed is not None:
@@ -91,7 +96,7 @@ def training_job(
     return Job(
         name=pack.summary.relative_to(plan.results).as_posix(),
         part=next(iter(configuration.parts)),
-        model=configuration.settings["model"],
+        trains=f"{configuration.settings['model']} on {configuration.task}",
         seeds=pack.seeds,
         run_seconds=times,
         seconds=seconds,
@@ -177,8 +182,8 @@ def added_up(name: str, jobs: Iterable[Job]) -> Row:
     )
 
 
-def rows(jobs: Sequence[Job], by: Literal["part", "model"]) -> list[Row]:
-    """Totals by part of the sweep or by model, in the order of the sweep."""
+def rows(jobs: Sequence[Job], by: Literal["part", "trains"]) -> list[Row]:
+    """Totals by part of the sweep or by what is trained, in the order of the sweep."""
     names = dict.fromkeys(getattr(job, by) for job in jobs)
     return [added_up(name, (job for job in jobs if getattr(job, by) == name)) for name in names]
 

@@ -69,7 +69,7 @@ class Forecast:
     def text(self) -> str:
         """For reading: a table by part, one by model, and what they are worth."""
         by_part = rows(self.jobs, "part")
-        by_model = rows([job for job in self.jobs if job.model], "model")
+        by_model = rows([job for job in self.jobs if job.trains], "trains")
         unit = "GPU-h" if self.device == "cuda" else "core-h"
         heads = ("jobs", "done", "runs", unit, "longest job", "memory", "disk")
         tables = [
@@ -121,9 +121,10 @@ class Forecast:
             )
             load = self.measured.load
             if load is not None and load > machine["cores"] / 2:
+                waiting = "counts" if speeds[0].clock == "wall" else "does not count, sharing does"
                 notes.append(
-                    f"The machine was busy (load {load:.1f}) when this was measured: "
-                    "expect less where it is not."
+                    f"The machine was busy (load {load:.1f}) when this was measured. Waiting for a "
+                    f"core {waiting}: expect less where it is not."
                 )
         if self.gflops is not None:
             notes.append(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import psutil
@@ -91,6 +91,8 @@ class Speed:
         parameters: of the model.
         test_bytes: numbers that are kept of each example of a test.
         gflops: of a product of float32 matrices in the same process: the machine's speed.
+        clock: "cpu" if these are seconds of the processor, which other processes do not change;
+            "wall" where those would not do, on a GPU and with several threads.
         measured: when.
         machine: where.
     """
@@ -107,6 +109,7 @@ class Speed:
     parameters: int
     test_bytes: float
     gflops: float
+    clock: Literal["cpu", "wall"]
     measured: str
     machine: dict[str, Any]
 
@@ -141,7 +144,10 @@ def measure(subject: Subject, data: Path, seconds: float) -> Speed:
         seconds: how long to time training steps, at least three.
     """
     experiment = _experiment(subject, data)
-    started = time.time() - psutil.Process().create_time()
+    config = experiment.config
+    by_processor = config.device == "cpu" and config.threads == 1
+    clock = time.process_time if by_processor else time.perf_counter
+    started = clock() if by_processor else time.time() - psutil.Process().create_time()
     optimiser = experiment.optimiser()
     batches = _spread(experiment)
 
@@ -153,16 +159,19 @@ def measure(subject: Subject, data: Path, seconds: float) -> Speed:
         optimiser.step()
         loss.item()
 
-    first_step, second_step = _timed(step), _timed(step)
-    first, validation = _timed(experiment.validate), _timed(experiment.validate)
-    more, test = 0.0, validation
+    def timed(work: Callable[[], Any]) -> float:
+        return _timed(work, clock)
+
+    # The first time, memory is fetched and code compiled.
+    first_step, *steps = timed(step), timed(step)
+    first_validation, validation = timed(experiment.validate), timed(experiment.validate)
+    first_test, test = first_validation, validation
     if subject.tested != subject.validated:
-        more, test = _timed(lambda: experiment.test("test")), _timed(_testing(experiment))
-    steps = [second_step]
+        first_test, test = (timed(lambda: experiment.test("test")) for _ in range(2))
     while len(steps) < _FEWEST_STEPS or sum(steps) < seconds:
-        steps.append(_timed(step))
+        steps.append(timed(step))
     mean = sum(steps) / len(steps)
-    excess = (first_step - mean, first - validation, more - test)
+    firsts = (first_step - mean, first_validation - validation, first_test - test)
     arrays = experiment.test("test").arrays.values()
     is_cuda = experiment.device.type == "cuda"
     return Speed(
@@ -172,12 +181,13 @@ def measure(subject: Subject, data: Path, seconds: float) -> Speed:
         steps=len(steps),
         validation=validation / subject.validated,
         test=test / subject.tested,
-        preparation=started + sum(max(0.0, part) for part in excess),
+        preparation=started + sum(max(0.0, excess) for excess in firsts),
         memory_gb=peak_memory_gb(),
         gpu_memory_gb=torch.cuda.max_memory_allocated() / 1e9 if is_cuda else None,
         parameters=experiment.parameters,
         test_bytes=sum(array.nbytes for array in arrays) / subject.tested,
-        gflops=_gflops(experiment.device),
+        gflops=_gflops(experiment.device, clock),
+        clock="cpu" if by_processor else "wall",
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=describe_machine(experiment.device),
     )
@@ -198,16 +208,12 @@ def _experiment(subject: Subject, data: Path) -> Experiment:
     return Experiment(config)
 
 
-def _testing(experiment: Experiment) -> Callable[[], Any]:
-    return lambda: experiment.test("test")
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+def _timed(work: Callable[[], Any], clock: Callable[[], float]) -> float:
+    started = clock()
     work()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return time.perf_counter() - started
+    return clock() - started
 
 
 def _spread(experiment: Experiment) -> Iterator[Any]:
@@ -227,10 +233,10 @@ def _spread(experiment: Experiment) -> Iterator[Any]:
         place = (place + _GOLDEN) % 1
 
 
-def _gflops(device: torch.device) -> float:
+def _gflops(device: torch.device, clock: Callable[[], float]) -> float:
     """GFLOP/s of the product of a 2048×1024 and a 1024×1024 float32 matrix, the median of ten."""
     left, right = torch.ones(2048, 1024, device=device), torch.ones(1024, 1024, device=device)
-    seconds = [_timed(lambda: left @ right) for _ in range(13)][3:]
+    seconds = [_timed(lambda: left @ right, clock) for _ in range(13)][3:]
     return float(2 * 2048 * 1024 * 1024 / np.median(seconds) / 1e9)
 
 

@@ -41,7 +41,7 @@ def workload(run: RunConfig, data: Any) -> Workload:
     steps = run.epochs * math.ceil(train / min(run.batch_size, train))
     return Workload(
         steps=steps,
-        may_stop_early=run.patience is not None,
+        may_stop_early=run.patience is not None and run.patience < run.epochs,
         validations=min(steps, run.evaluations),
         validated=min(validation, run.validation_examples or validation),
         tested=min(test, run.test_examples or test),

@@ -45,6 +45,7 @@ def some_speed(step: float = 2.0, gflops: float = 50.0) -> Speed:
         parameters=1_000_000,
         test_bytes=100.0,
         gflops=gflops,
+        clock="cpu",
         measured="2026-01-02T03:04:05+00:00",
         machine={"host": "here", "processor": "a processor", "cores": 4, "gpu": None},
     )

@@ -87,12 +87,15 @@ def test_impossible_options(tmp_path: Path, option: tuple[str, str]) -> None:
 
 def test_compares_with_finished_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = kept_forecast(tmp_path)
-    two, one = (job for job in made.jobs if job.model)
+    two, one = (job for job in made.jobs if job.trains)
     each = sum(two.run_seconds.values())
     finish_run(tmp_path, two.name, 1, seconds=3 * each - 1, memory=2.5)
     finish_run(tmp_path, one.name, 2, seconds=each - 1, memory=1.0)
     by_part, by_model, total = compare(read_forecast(tmp_path / "forecast.json"), tmp_path)
-    assert (by_part.name, by_model.name) == ("data_efficiency", "Fully-connected (direct)")
+    assert (by_part.name, by_model.name) == (
+        "data_efficiency",
+        "Fully-connected (direct) on springs",
+    )
     for row in (by_part, by_model, total):
         assert (row.runs, row.planned) == (2, 3)
         assert row.forecast == pytest.approx(2 * each)
@@ -108,7 +111,7 @@ def test_compares_when_nothing_is_finished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = kept_forecast(tmp_path)
-    job = next(job for job in made.jobs if job.model)
+    job = next(job for job in made.jobs if job.trains)
     damaged = (tmp_path / job.name).parent / "seed-0"
     damaged.mkdir(parents=True)
     (damaged / "result.json").write_text("{")

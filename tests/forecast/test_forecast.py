@@ -25,7 +25,7 @@ def forecast(results: Path, *overrides: str, gflops: float | None = None) -> For
 
 def test_a_job_by_hand(tmp_path: Path) -> None:
     made = forecast(tmp_path, *ONE_MODEL)
-    two, one = (each for each in made.jobs if each.model)
+    two, one = (each for each in made.jobs if each.trains)
     assert (two.seeds, one.seeds) == ((0, 1), (2,))
     # Two epochs of one batch; two evaluations of four examples; two sets of weights, each tested
     # on four short and four long trajectories, of 4 and 99 steps.
@@ -42,7 +42,7 @@ def test_a_job_by_hand(tmp_path: Path) -> None:
 
 def test_every_job_of_the_sweep_is_there(tmp_path: Path) -> None:
     made = forecast(tmp_path, "tier=paper")
-    training = [each for each in made.jobs if each.model]
+    training = [each for each in made.jobs if each.trains]
     assert len(training) == len(made.plan.packs)
     assert sum(len(each.seeds) for each in training) == len(made.plan.manifest()["runs"])
     assert {each.part for each in made.jobs} == {

@@ -53,6 +53,7 @@ def test_a_measurement(tmp_path: Path) -> None:
     assert speed.steps == 3
     assert 0 < speed.fastest <= speed.step <= speed.slowest
     assert min(speed.validation, speed.test, speed.preparation, speed.gflops) > 0
+    assert speed.clock == "cpu"
     assert speed.gpu_memory_gb is None
     assert 0.05 < speed.memory_gb < 5
     assert speed.parameters == sum(
@@ -61,6 +62,16 @@ def test_a_measurement(tmp_path: Path) -> None:
     # Four steps of five numbers: two errors of energy and momentum, one of states, positions.
     assert speed.test_bytes == 4 * 4 * (1 + 1 + 1 + 12)
     assert speed.machine["host"]
+
+
+def test_several_threads_are_timed_by_the_clock(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, *ONE_MODEL, "compute.threads=2")
+    settings = generator_settings(plan.datasets["springs"])
+    path, _ = measure_dataset("springs", settings, tmp_path, largest_batch=10)
+    (subject,) = subjects_of(plan, "cpu")
+    speed = measure_apart(subject, path, seconds=0.0)
+    assert speed.clock == "wall"
+    assert speed.step > 0
 
 
 def test_a_model_that_cannot_be_measured(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

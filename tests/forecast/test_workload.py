@@ -98,3 +98,5 @@ def test_the_papers_molecules() -> None:
 def test_runs_that_may_stop_early_say_so() -> None:
     config = settings(task="constellations", model="SetTransformer")
     assert workload(config, constellations.ConstellationsConfig()).may_stop_early
+    short = settings(task="constellations", model="SetTransformer", epochs=12)
+    assert not workload(short, constellations.ConstellationsConfig()).may_stop_early
