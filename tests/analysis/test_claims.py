@@ -276,6 +276,16 @@ def test_nothing_is_decided_without_runs(tmp_path: Path) -> None:
         assert verdicts == {NOT_DECIDED}
 
 
+def test_nothing_is_decided_by_experiments_that_only_show_that_everything_works(
+    tmp_path: Path,
+) -> None:
+    results = Results(tmp_path, tier="smoke")
+    CASES[1][0](results)
+    decided = decide_all(read_sweep(results.write()))
+    assert {finding.verdict for _, finding in decided} == {NOT_DECIDED}
+    assert "holds" in decided[0][1].evidence[0]
+
+
 @pytest.mark.parametrize("number", sorted(set(CASES) - {4, 18}))
 def test_nothing_is_decided_by_runs_that_are_not_finished(tmp_path: Path, number: int) -> None:
     results = Results(tmp_path)

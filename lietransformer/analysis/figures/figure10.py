@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
 
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, trajectory_size
@@ -49,10 +50,15 @@ def _draw_panel(axis: Axes, pair: Pair, *, is_highlighted: bool) -> None:
     axis.scatter(x, y, s=4, color="#0072B2", alpha=0.5, linewidths=0, rasterized=len(x) > 5000)
     both = np.concatenate([x, y])
     shown = both[np.isfinite(both) & (both > 0)]
-    low, high = (shown.min(), shown.max()) if shown.size else (1.0, 1.0)
-    ends = [low / 1.5, high * 1.5]
+    logarithms = np.log10(shown) if shown.size else np.array([0.5])
+    ends = [
+        10 ** np.floor(logarithms.min()),
+        10 ** (np.floor(logarithms.max()) + 1),
+    ]  # whole decades
     axis.plot(ends, ends, color=TRUTH, linewidth=0.7, linestyle=":")
     axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    for direction in (axis.xaxis, axis.yaxis):
+        direction.set_minor_formatter(NullFormatter())  # these would overlap
     axis.set_aspect("equal")
     share = f"{100 * np.mean(x < y):.0f} %"
     axis.set_title(f"n = {pair.size:,}\nLieTransformer is better on {share}")

@@ -106,10 +106,10 @@ def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> 
         path = predicted[:, particle]
         if truth is not None:
             true_path = truth[: len(path) + 1, particle]
-            axis.plot(*true_path[:, :2].T, color=TRUTH, alpha=0.25, linewidth=3.5)
+            axis.plot(*true_path[:, :2].T, color=TRUTH, alpha=0.25, linewidth=3.5, zorder=1)
             path = np.concatenate([true_path[:1], path])
-        axis.plot(*path[:, :2].T, color=colour, linewidth=1.1)
-        axis.plot(*path[0, :2], color=colour, marker="o", markersize=4, linestyle="")
+        axis.plot(*path[:, :2].T, color=colour, linewidth=1.1, zorder=2)
+        axis.plot(*path[0, :2], color=colour, marker="o", markersize=4, linestyle="", zorder=3)
     axis.set_aspect("equal")
     axis.set(xlabel="x", ylabel="y")
 
