@@ -45,6 +45,7 @@ class Ingestion:
         # What MLflow has: values by metric and step, and the digest of the folder at its end.
         self._logged: dict[str, dict[int, float]] = {}
         self._synced: str | None = None
+        self._is_superseded = False
 
     def update(self) -> bool:
         """Bring the run in MLflow to where the folder is; whether there was anything to do."""
@@ -52,7 +53,7 @@ class Ingestion:
         digest = _digest(self._folder) if self._folder.is_done else None
         points = [*self._curves(), *(self._final_metrics() if digest else ())]
         run_id = self._attach(digest)
-        if digest is not None and digest == self._synced:
+        if self._is_superseded or (digest is not None and digest == self._synced):
             return False
         if self._is_contradicted_by(points):
             # Other code or another machine has led to other numbers for the same settings.
@@ -84,6 +85,12 @@ class Ingestion:
         if digest is not None and data.tags.get(SYNCED_TAG) == digest:
             self._synced = digest
             return run_id
+        if digest is not None and SYNCED_TAG in data.tags:
+            # Of two folders with a run of the same settings, the one that ended last is shown.
+            # Otherwise they would replace each other with every sync.
+            self._is_superseded = self._ended() < (found[0].info.end_time or 0)
+            if self._is_superseded:
+                return run_id
         self._log_parameters(run_id, set(data.params))
         for key in data.metrics:
             history = self._client.get_metric_history(run_id, key)
@@ -117,6 +124,10 @@ class Ingestion:
         ]
         for part in _cut(parameters, _PARAMETERS_AT_ONCE):
             self._client.log_batch(run_id, params=part)
+
+    def _ended(self) -> int:
+        """When the run in the folder ended, in the unit of MLflow."""
+        return round(self._folder.result()["ended"] * 1000)
 
     # ---- metrics
 
@@ -158,8 +169,7 @@ class Ingestion:
         for tag in ("status", "parameters", "git_commit", "dataset_hash"):
             self._client.set_tag(run_id, tag, str(result[tag]))
         status = "FINISHED" if result["status"] == "finished" else "FAILED"
-        ended = round(result["ended"] * 1000)
-        self._client.set_terminated(run_id, status, end_time=ended)
+        self._client.set_terminated(run_id, status, end_time=self._ended())
         # Last: a sync that was killed before this is done again.
         self._client.set_tag(run_id, SYNCED_TAG, digest)
         self._synced = digest

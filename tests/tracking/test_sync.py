@@ -158,6 +158,32 @@ def test_unfinished_runs_are_counted_and_left_alone(
     assert run.data.tags["seed"] == "0"
 
 
+@pytest.mark.parametrize("change", [0.0, 1.0], ids=["same numbers", "other numbers"])
+def test_of_two_folders_with_the_same_settings_the_last_one_is_shown(
+    tmp_path: Path,
+    database: Path,
+    finished: RunFolder,
+    change: float,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    older, newer = (
+        RunFolder(Path(shutil.copytree(finished.path, tmp_path / "runs" / name)))
+        for name in ("a", "b")
+    )
+    result = newer.result()
+    result["test"]["best"]["test"]["mse_geometric"] += change
+    newer.result_file.write_text(json.dumps(result | {"ended": result["ended"] + 60}))
+    assert sync(database, tmp_path / "runs") == 0
+    assert ": 2 of 2 finished" in capsys.readouterr().out
+    client = MlflowClient(sqlite_uri(database))
+    assert_complete(client, newer)
+    run_id = tracked_run(client, newer).info.run_id
+    for folder in (tmp_path / "runs", older.path, newer.path):
+        assert sync(database, folder) == 0
+        assert ": 0 of " in capsys.readouterr().out
+    assert tracked_run(client, newer).info.run_id == run_id
+
+
 def test_a_run_that_differs_by_rounding_keeps_its_place(
     tmp_path: Path, database: Path, finished: RunFolder
 ) -> None:
