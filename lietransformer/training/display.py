@@ -24,6 +24,7 @@ class Display:
         self._bar: tqdm[Any] = progress(
             total=total_steps, description=f"{config.model} seed {config.seed}", unit=" steps"
         )
+        self._bar.unit_scale = False  # 6/60 steps, not 6.00/60.0
         self._bar.update(step)
         # Time left is to be told by the steps of this session.
         self._bar.initial = step

@@ -9,6 +9,8 @@ import pytest
 
 from lietransformer.cli import main
 from lietransformer.data import springs
+from lietransformer.training.checkpoint import Progress
+from lietransformer.training.display import Display
 from lietransformer.training.run_folder import RunFolder, write_json
 from tests.training.runs import command, numbers, tiny
 
@@ -43,6 +45,19 @@ def test_what_a_person_sees(
     expected = [result["test"][which]["test_long"]["mse_geometric"] for which in ("best", "final")]
     assert [float(cell) for cell in row.split()[2:]] == pytest.approx(expected, rel=1e-4)
     assert table[-2] == f"{tmp_path / 'run'}: finished"
+
+
+def test_the_bar_counts_whole_steps(
+    springs_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Display(tiny(springs_file), total_steps=60, step=5) as display:
+        display._bar.delay = 0
+        display.step(Progress(step=6, loss_sum=1.0, loss_count=2))
+        shown = str(display._bar)
+    assert " 6/60 " in shown
+    assert "loss 0.5" in shown
+    capsys.readouterr()
 
 
 def test_a_yaml_file_and_options(tmp_path: Path, springs_file: Path) -> None:
