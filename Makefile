@@ -40,7 +40,7 @@ quickstart: $(INSTALLED) ## Build a LieTransformer-SE(2), measure its invariance
 	@$(BIN)/lietransformer quickstart
 
 test: $(INSTALLED) ## Run the test suite
-	@$(BIN)/python -m pytest --numprocesses auto
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
 lint: $(INSTALLED) ## Check style and types
 	@$(BIN)/ruff check .

@@ -118,13 +118,24 @@ def _describe(error: ValidationError, model: type[BaseModel], source: str) -> st
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            known = ", ".join(model.model_fields)
+            known = ", ".join(_model_at(model, problem["loc"][:-1]).model_fields)
             lines.append(f"{key}: expected one of {known}; found an unknown setting")
         elif key:
             lines.append(f"{key}: {_lower(problem['msg'])}; found {problem['input']!r}")
         else:
             lines.append(_lower(problem["msg"]))
     return f"in {source}: " + "; ".join(lines) + ". Mend the setting."
+
+
+def _model_at(model: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
+    """The model of the settings within settings that a path leads to."""
+    for name in path:
+        field = model.model_fields.get(str(name))
+        inner = None if field is None else field.annotation
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            break
+        model = inner
+    return model
 
 
 def _lower(message: str) -> str:

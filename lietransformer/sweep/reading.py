@@ -13,8 +13,8 @@ def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
     """The tier's settings, with those on top that are given.
 
     Args:
-        given: what config.yaml and the command line say, in part or in whole. A key with dots,
-            `springs.data_efficiency.seeds`, stands for keys within keys.
+        given: what config.yaml and the command line say, in part or in whole. A key such as
+            `springs__data_efficiency__seeds` stands for keys within keys.
         tiers: folder of the tiers.
     """
     changes = _nested(given)
@@ -47,11 +47,12 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys with dots as keys within keys; they win over those without."""
-    result = {k: v for k, v in given.items() if "." not in k}
+    """Keys with __ as keys within keys; they win over those without."""
+    # Snakemake takes no dots in keys that are given on its command line.
+    result = {key: value for key, value in given.items() if "__" not in key}
     for key, value in given.items():
-        if "." in key:
-            for name in reversed(key.split(".")):
+        if "__" in key:
+            for name in reversed(key.split("__")):
                 value = {name: value}  # noqa: PLW2901
             result = merged(result, value)
     return result

@@ -11,7 +11,5 @@ TIERS = ROOT / "workflow" / "tiers"
 
 
 def plan(tier: str = "smoke", **changes: Any) -> Plan:
-    """The plan of a tier with some keys changed, written with __ for the dots."""
-    return Plan(
-        resolve({"tier": tier, **{k.replace("__", "."): v for k, v in changes.items()}}, TIERS)
-    )
+    """The plan of a tier with some keys changed."""
+    return Plan(resolve({"tier": tier, **changes}, TIERS))

@@ -3,6 +3,7 @@
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,9 +91,7 @@ def test_names_of_packs() -> None:
         ({"compute__threads": 2, "tracking": "none"}, set()),
     ],
 )
-def test_a_setting_renames_what_depends_on_it(
-    change: dict[str, object], affected: set[str]
-) -> None:
+def test_a_setting_renames_what_depends_on_it(change: dict[str, Any], affected: set[str]) -> None:
     before, after = plan(), plan(**change)
     changed = summaries(after) - summaries(before)
     assert len(changed) == len(summaries(before) - summaries(after))

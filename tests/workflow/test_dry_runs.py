@@ -1,0 +1,74 @@
+"""What the workflow says before it does anything."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.workplace import Workplace
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return Workplace.make(tmp_path_factory.mktemp("workflow") / "project")
+
+
+def test_the_papers_jobs(place: Workplace) -> None:
+    assert place.would_do(tier="paper") == {
+        **{"all": 1, "claims": 1, "dataset": 3, "figure": 9, "invariance": 1, "manifest": 1},
+        **{"report_page": 1, "table": 2, "track": 3, "tracking_store": 1, "train": 598},
+        "total": 621,
+    }
+
+
+@pytest.mark.parametrize(
+    ("target", "tasks"),
+    [
+        ("table1", {"constellations"}),
+        ("figure4", {"springs"}),
+        ("figure3", set()),
+        ("qm9", {"qm9"}),
+        ("springs", {"springs"}),
+    ],
+)
+def test_a_part_by_its_name(place: Workplace, target: str, tasks: set[str]) -> None:
+    trained = place.would_train(target)
+    assert {name.split(" on ")[1].split()[0] for name in trained} == tasks
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("springs__data_efficiency__seds=1", "seds: expected one of models, n_train, seeds"),
+        ("compute__device=tpu", "compute.device: input should be 'auto', 'cpu' or 'cuda'"),
+        ("qm9__targets=[mass]", "target must be one of alpha"),
+    ],
+)
+def test_a_mistake_in_the_settings_stops_before_any_job(
+    place: Workplace, setting: str, message: str
+) -> None:
+    process = place.snakemake("--dry-run", "--config", setting)
+    assert process.returncode == 1
+    assert message in process.stdout + process.stderr
+    assert "Traceback" not in process.stdout + process.stderr
+
+
+def test_without_tracking_there_is_no_store(place: Workplace) -> None:
+    rules = place.would_do("--config", "tracking=none")
+    assert "track" not in rules
+    assert "tracking_store" not in rules
+    assert rules["train"] == 26
+
+
+@pytest.mark.parametrize("graph", ["--dag", "--rulegraph"])
+def test_graphs(place: Workplace, graph: str) -> None:
+    process = place.snakemake(graph)
+    assert process.returncode == 0
+    assert process.stdout.lstrip().startswith("digraph")
+
+
+def test_a_sweep_of_ones_own(place: Workplace, tmp_path: Path) -> None:
+    """A further file of settings wins over config.yaml."""
+    own = tmp_path / "own.yaml"
+    own.write_text("qm9: {targets: []}\nconstellations: {seeds: 0}\n")
+    trained = place.would_train("--configfile", "config.yaml", str(own))
+    assert {name.split(" on ")[1].split()[0] for name in trained} == {"springs"}

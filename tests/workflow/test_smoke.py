@@ -1,0 +1,137 @@
+"""The smoke tier from beginning to end, and what is done again after which change."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from lietransformer.models.presets import presets
+from lietransformer.tasks.base import TaskName
+from tests.workflow.workplace import Workplace
+
+# One process runs all of these: the first one takes a minute or two.
+pytestmark = pytest.mark.xdist_group("smoke")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """The smoke tier, complete."""
+    place = Workplace.make(tmp_path_factory.mktemp("smoke") / "project")
+    process = place.snakemake("--cores", "2")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "The sweep of the tier smoke is complete." in process.stdout + process.stderr
+    return place
+
+
+@pytest.fixture
+def results(finished: Workplace) -> Path:
+    return finished.path / "results"
+
+
+def test_everything_is_there(results: Path) -> None:
+    expected = {"report.html", "claims.md", "claims.json", "sweep.json", "mlflow.db"}
+    expected |= {f"tables/table{n}.{kind}" for n in (1, 2) for kind in ("md", "csv", "tex")}
+    expected |= {f"figures/figure{n}.{kind}" for n in range(3, 12) for kind in ("pdf", "png")}
+    assert {name for name in expected if not (results / name).stat().st_size} == set()
+
+
+def test_every_run_of_the_manifest_is_done(results: Path) -> None:
+    manifest = json.loads((results / "sweep.json").read_text())
+    done = [
+        json.loads((results / run["folder"] / "result.json").read_text())
+        for run in manifest["runs"]
+    ]
+    assert {(run["task"], run["model"]) for run in done} == {
+        (preset.task, preset.model) for preset in presets()
+    }
+    for run, result in zip(manifest["runs"], done, strict=True):
+        assert result["status"] == "finished"
+        assert result["sessions"] == 1
+        for name in ("task", "model", "seed", "target", "augmentation"):
+            assert result[name] == run[name]
+
+
+def test_every_job_has_its_log_and_its_times(results: Path) -> None:
+    summaries = sorted((results / "runs").rglob("seeds-*.json"))
+    assert summaries
+    for path in summaries:
+        name = path.relative_to(results).with_suffix("")
+        log = (results / "logs" / name).with_suffix(".log")
+        assert "finished" in log.read_text()
+        assert (results / "benchmarks" / name).with_suffix(".tsv").exists()
+
+
+@pytest.mark.parametrize("task", ["constellations", "springs", "qm9"])
+def test_mlflow_has_every_run(results: Path, task: TaskName) -> None:
+    manifest = json.loads((results / "sweep.json").read_text())
+    planned = [run for run in manifest["runs"] if run["task"] == task]
+    client = MlflowClient(f"sqlite:///{results / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name(task)
+    assert experiment is not None
+    tracked = client.search_runs([experiment.experiment_id])
+    assert len(tracked) == len(planned)
+    assert {run.info.status for run in tracked} == {"FINISHED"}
+    assert {run.data.tags["model"] for run in tracked} == {run["model"] for run in planned}
+
+
+# ---- what is done again
+
+
+def test_nothing_is_done_twice(finished: Workplace) -> None:
+    assert finished.would_do() == {}
+
+
+def test_a_comment_or_the_text_of_a_rule_re_trains_nothing(
+    finished: Workplace, tmp_path: Path
+) -> None:
+    place = finished.copy(tmp_path / "project")
+    for path in (place.path / "workflow" / "rules").glob("*.smk"):
+        text = path.read_text().replace("exec lietransformer train", "exec lietransformer  train")
+        path.write_text(text + "\n# A comment.\n")
+    (place.path / "Snakefile").write_text((place.path / "Snakefile").read_text() + "\n# And one.\n")
+    assert place.would_do() == {}
+
+
+def test_a_dataset_that_was_touched_re_trains_nothing(finished: Workplace, tmp_path: Path) -> None:
+    place = finished.copy(tmp_path / "project")
+    for path in (place.path / "results" / "data").glob("*.h5"):
+        path.chmod(0o644)
+        os.utime(path, (time.time() + 60, time.time() + 60))
+    assert place.would_train() == set()
+
+
+def test_a_hyperparameter_re_trains_what_depends_on_it(finished: Workplace) -> None:
+    change = '{"LieConv-T3": {"learning_rate": 0.01, "architecture": {"width": 16, "layers": 1}}}'
+    trained = finished.would_train("--config", f"qm9__by_model={change}")
+    assert [name.split(" (")[0] for name in trained] == ["lieconv-t3 on qm9"]
+    rules = finished.would_do("--config", f"qm9__by_model={change}")
+    assert rules["train"] == 1
+    assert "dataset" not in rules
+    assert rules["table"] >= 1
+
+
+def test_a_seed_more_trains_that_seed(finished: Workplace) -> None:
+    trained = finished.would_train("--config", "qm9__seeds=2", "compute__seeds_per_job=1")
+    by_seed = {name.rpartition(" seeds ")[2] for name in trained if " on qm9 " in name}
+    assert by_seed == {"1"}
+
+
+def test_how_it_is_computed_re_trains_nothing(finished: Workplace) -> None:
+    changes = ("compute__checkpoint_every=5", "compute__device=cpu", "compute__threads=2")
+    assert finished.would_train("--config", *changes) == set()
+
+
+def test_a_summary_that_was_lost_is_made_again_without_training(
+    finished: Workplace, tmp_path: Path
+) -> None:
+    place = finished.copy(tmp_path / "project")
+    summary = next((place.path / "results" / "runs" / "qm9" / "schnet").rglob("seeds-0.json"))
+    before = summary.read_text()
+    summary.unlink()
+    assert len(place.would_train()) == 1
+    target = str(summary.relative_to(place.path))
+    assert place.snakemake("--cores", "2", target).returncode == 0
+    assert summary.read_text() == before
