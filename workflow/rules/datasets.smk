@@ -1,6 +1,6 @@
 rule dataset:
     output:
-        protected(RESULTS / "data/{task}-{digest}.h5"),
+        RESULTS / "data/{task}-{digest}.h5",
     log:
         RESULTS / "logs/data/{task}-{digest}.log",
     benchmark:
