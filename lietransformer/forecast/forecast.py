@@ -10,7 +10,7 @@ from lietransformer.forecast.estimate import (
     dataset_jobs,
     invariance_job,
     rows,
-    training_job,
+    training_jobs,
     wall_seconds,
 )
 from lietransformer.forecast.measuring import Measurements
@@ -42,7 +42,7 @@ class Forecast:
         speeds = measured if gflops is None else measured.scaled(gflops)
         self.jobs = [
             *dataset_jobs(plan, speeds.datasets),
-            *(training_job(plan, pack, speeds.models, self.device) for pack in plan.packs.values()),
+            *training_jobs(plan, speeds.models, self.device),
             invariance_job(plan, speeds.invariance),
         ]
         self.total = added_up("total", self.jobs)

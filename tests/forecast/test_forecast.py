@@ -110,7 +110,7 @@ def test_totals_of_nothing() -> None:
 
 
 def test_the_text_says_what_it_is_worth(tmp_path: Path) -> None:
-    text = forecast(tmp_path, "tier=paper").text()
+    text = forecast(tmp_path, "tier=smoke", "constellations.training.epochs=300").text()
     assert "Measured on here (a processor, 4 cores), 2026-01-02" in text
     assert "up to a factor of 4.0" in text
     assert "≤" in text  # constellations stop early

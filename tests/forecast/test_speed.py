@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lietransformer.data import constellations, qm9, springs
+from lietransformer.data import constellations, springs
 from lietransformer.forecast.datasets import (
     examples,
     expected_bytes,
@@ -97,7 +97,6 @@ def test_names_for_people() -> None:
     [
         ("springs", "springs.data={systems: 900, validation: 40, test: 150}"),
         ("constellations", "constellations.data={train: 500, validation: 130, test: 170}"),
-        ("qm9", "qm9.data={limit: 300, train: 200}"),
     ],
 )
 def test_the_size_of_a_dataset_is_known_beforehand(
@@ -108,13 +107,9 @@ def test_the_size_of_a_dataset_is_known_beforehand(
     path, speed = measure_dataset(task, config, tmp_path, largest_batch=1)
     expected = expected_bytes(config, speed)
     assert speed.seconds > 0
-    generators: dict[TaskName, Any] = {
-        "springs": springs,
-        "constellations": constellations,
-        "qm9": qm9,
-    }
+    generators: dict[TaskName, Any] = {"springs": springs, "constellations": constellations}
     generators[task].generate(config, tmp_path / "real.h5")
     real = (tmp_path / "real.h5").stat().st_size
     assert expected == pytest.approx(real, rel=0.2)
-    assert path.stat().st_size < real or task == "qm9"
-    assert examples(config) == {"springs": 900, "constellations": 800, "qm9": 300}[task]
+    assert path.stat().st_size < real
+    assert examples(config) == {"springs": 900, "constellations": 800}[task]
