@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import Any
 
 import psutil
 
+from lietransformer.sweep.reading import merged
 from tests.slurm.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
+Driver = subprocess.Popen[str]
 # As a user has them: the workflow, the profile, and nothing else.
 _PARTS = ("Snakefile", "workflow", "profiles", "slurm", "envs")
 # The same profile, only less patient.
@@ -32,7 +34,7 @@ SPRINGS: dict[str, Any] = {
     "springs": {
         "training": {
             "batch_size": 5,
-            "epochs": 500,
+            "epochs": 250,
             "evaluations": 30,
             "test_examples": 3,
             "validation_examples": 3,
@@ -64,25 +66,38 @@ class Project:
 
     Args:
         folder: where to.
-        config: what config.yaml is to say.
+        config: what config.yaml is to say; by default what it says.
+        source: where from.
     """
 
-    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, config: dict[str, Any] | None = None, *, source: Path = ROOT
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         for name in _PARTS:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, folder / name, dirs_exist_ok=True)
-            elif source.exists():
-                shutil.copy(source, folder / name)
-        (folder / "config.yaml").write_text(json.dumps(config))
+            if (source / name).is_dir():
+                shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
+            else:
+                shutil.copy(source / name, folder / name)
+        self.config = folder / "config.yaml"
+        if config is None:
+            shutil.copy(source / "config.yaml", self.config)
+        else:
+            self.config.write_text(json.dumps(config))
+        if "LTX" in os.environ:
+            t = folder / "workflow/rules/train.smk"
+            t.write_text(t.read_text().replace("    retries: 3\n", ""))
 
     def copy_without_runs(self, folder: Path) -> "Project":
         """The same sweep, for which the dataset is there and nothing is trained."""
-        copy = Project(folder, json.loads((self.folder / "config.yaml").read_text()))
+        copy = Project(folder, json.loads(self.config.read_text()), source=self.folder)
         shutil.copytree(self.folder / "results" / "data", folder / "results" / "data")
         return copy
+
+    def configure(self, changes: dict[str, Any]) -> None:
+        """Change the sweep."""
+        self.config.write_text(json.dumps(merged(json.loads(self.config.read_text()), changes)))
 
     # ---- the driver
 
@@ -99,7 +114,7 @@ class Project:
         )
 
     @contextmanager
-    def driver(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    def driver(self, *arguments: str) -> Iterator[Driver]:
         """The command for clusters, at work inside the block; afterwards nothing of it remains."""
         with (self.folder / "driver.log").open("a") as output:
             process = subprocess.Popen(
@@ -120,7 +135,12 @@ class Project:
                 for job in self.jobs():
                     subprocess.run(["scancel", str(job.number)], check=False, capture_output=True)
 
-    def finish(self, driver: "subprocess.Popen[str]") -> None:
+    def wait_until(self, driver: Driver, look: Callable[[], Any], what: str) -> None:
+        """Look until there is something to see, while the driver is at work."""
+        wait_until(lambda: look() or driver.poll() is not None, what)
+        assert driver.poll() is None, self.said()
+
+    def finish(self, driver: Driver) -> None:
         """Wait for the driver, which has to succeed."""
         wait_until(lambda: driver.poll() is not None, "snakemake to end")
         assert driver.returncode == 0, self.said()

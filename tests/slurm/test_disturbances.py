@@ -7,11 +7,11 @@ import psutil
 import yaml
 
 from tests.slurm.cluster import restart_controller
-from tests.slurm.project import IMPATIENT, ROOT, SPRINGS, Project
-from tests.slurm.waiting import wait_until
+from tests.slurm.project import IMPATIENT, ROOT, SPRINGS, Driver, Project
 from tests.training.runs import numbers
 
 SEEDS = range(SPRINGS["springs"]["data_efficiency"]["seeds"])
+ONE_PACK = {"springs": {"data_efficiency": {"seeds": 2}}}
 
 
 def test_jobs_cancelled_killed_and_requeued_while_the_scheduler_restarts(
@@ -24,8 +24,8 @@ def test_jobs_cancelled_killed_and_requeued_while_the_scheduler_restarts(
             ("2-3", lambda _, process: process.kill()),
             ("4-5", lambda job, _: _command("scontrol", "requeue", job)),
         ):
-            _wait_for_the_middle(project, int(seeds[-1]))
-            strike(str(project.jobs_of(seeds)[-1].number), project.training_process(seeds))
+            process = _held_in_the_middle(project, driver, seeds)
+            strike(str(project.jobs_of(seeds)[-1].number), process)
         restart_controller()
         project.finish(driver)
 
@@ -45,16 +45,10 @@ def test_a_job_over_its_time_limit_goes_on_in_the_next_one(
 ) -> None:
     """The signal of the profile comes before the limit; training saves its state and ends."""
     limit = _seconds_before_the_limit() // 60 + 1
-    with project.driver(
-        *("--until", "train", "--config", "springs.data_efficiency.seeds=2"),
-        f"compute.limits.springs.runtime={limit}",
-        *IMPATIENT,
-    ) as driver:
-        _wait_for_the_middle(project, 1)
-        process = project.training_process("0-1")
-        # It takes no more time from the processor while the time of its job runs out.
-        process.suspend()
-        wait_until(lambda: _is_asked_to_stop(process), "the signal before the time limit")
+    project.configure({**ONE_PACK, "compute": {"limits": {"springs": {"runtime": limit}}}})
+    with project.driver("--until", "train", *IMPATIENT) as driver:
+        process = _held_in_the_middle(project, driver, "0-1")
+        project.wait_until(driver, lambda: _is_asked_to_stop(process), "the signal")
         process.resume()
         project.finish(driver)
 
@@ -70,11 +64,10 @@ def test_a_killed_driver_leaves_its_jobs_to_the_next_one(
     project: Project, undisturbed: Project
 ) -> None:
     """Slurm's job goes on without snakemake; the new one's waits for it, and trains nothing."""
-    command = ("--until", "train", "--config", "springs.data_efficiency.seeds=2", *IMPATIENT)
+    project.configure(ONE_PACK)
+    command = ("--until", "train", *IMPATIENT)
     with project.driver(*command) as driver:
-        _wait_for_the_middle(project, 1)
-        training = project.training_process("0-1")
-        training.suspend()
+        training = _held_in_the_middle(project, driver, "0-1")
         driver.kill()
         driver.wait()
         with project.driver(*command) as hasty:
@@ -82,7 +75,9 @@ def test_a_killed_driver_leaves_its_jobs_to_the_next_one(
         assert "--unlock" in project.said()
         assert project.snakemake("--unlock", "--cores", "1").returncode == 0
         with project.driver(*command) as next_driver:
-            wait_until(lambda: "waiting for another process" in _log(project), "the next job")
+            project.wait_until(
+                next_driver, lambda: "waiting for another process" in _log(project), "the next job"
+            )
             training.resume()
             project.finish(next_driver)
 
@@ -102,8 +97,17 @@ def test_a_submission_that_the_scheduler_refuses(project: Project) -> None:
     assert not project.jobs()
 
 
-def _wait_for_the_middle(project: Project, seed: int) -> None:
-    wait_until(lambda: project.is_in_the_middle(seed), f"the middle of seed {seed}")
+def _held_in_the_middle(project: Project, driver: Driver, seeds: str) -> psutil.Process:
+    """The training process of a pack, suspended while it trains the last of its seeds.
+
+    So it cannot end before it is struck. scancel and requeue wake it up before they ask it to end.
+    """
+    last = int(seeds[-1])
+    project.wait_until(driver, lambda: project.is_in_the_middle(last), f"the middle of {last}")
+    process = project.training_process(seeds)
+    process.suspend()
+    assert project.is_in_the_middle(last)
+    return process
 
 
 def _command(*words: str) -> None:

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 # Only how often is looked, and when a test that hangs gives up: nothing depends on either.
 _SECONDS_BETWEEN_LOOKS = 0.1
-_SECONDS_TO_GIVE_UP = 300
+_SECONDS_TO_GIVE_UP = 900
 
 
 def wait_until(look: Callable[[], T], what: str) -> T:
