@@ -25,7 +25,8 @@ def add_parser(commands: Any) -> None:
         action="extend",
         default=[],
         metavar="KEY=VALUE",
-        help="settings of the sweep that win over the file, such as tier=paper",
+        help="settings of the sweep that win over the file, such as tier=paper or "
+        "'compute={device: cpu}'",
     )
     parser.add_argument(
         "--results", type=Path, default=Path("results"), help="folder (default: %(default)s)"
@@ -87,12 +88,15 @@ def _forecast(options: argparse.Namespace) -> int:
 
     from lietransformer.forecast.forecast import Forecast
     from lietransformer.forecast.measuring import Measurements, measure_all, subjects_of
+    from lietransformer.settings import read_settings
     from lietransformer.sweep.plan import Plan
-    from lietransformer.sweep.reading import read_sweep
+    from lietransformer.sweep.reading import merged, resolve
     from lietransformer.training.config import available_cores
     from lietransformer.training.run_folder import write_json
 
-    sweep = read_sweep(options.configfile, options.config, _TIERS)
+    # As Snakemake does it: what is given within a key leaves the rest of the key as it is.
+    given = merged(read_settings(options.configfile), read_settings(None, options.config))
+    sweep = resolve(given, _TIERS)
     plan = Plan(sweep, options.results)
     if options.speed is None:
         measured = measure_all(plan, options.seconds)

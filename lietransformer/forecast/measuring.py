@@ -119,7 +119,7 @@ def measure_all(plan: Plan, seconds: float) -> Measurements:
                 expected="a GPU to measure on, because compute.device is cuda",
                 found="none on this machine",
                 remedy="run this on a node that has one, or give its forecast.json by --speed, "
-                "or say --config compute.device=cpu",
+                "or say --config 'compute={device: cpu}'",
             )
         )
     subjects = subjects_of(plan, device)

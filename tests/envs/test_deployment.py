@@ -41,13 +41,15 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def snakemake(project: Path, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
+def snakemake(
+    project: Path, *arguments: str, path: str = "", target: str = "version"
+) -> subprocess.CompletedProcess[str]:
     """Run the workflow."""
     # Not the tests' own environment, which has the package already.
     variables = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(project.parent)}
     variables |= {k: v for k, v in os.environ.items() if k in ("LANG", "TMPDIR")}
     return subprocess.run(
-        [sys.executable, "-m", "snakemake", "version", "--cores", "1", *arguments],
+        [sys.executable, "-m", "snakemake", target, "--cores", "1", *arguments],
         cwd=project,
         env=variables,
         capture_output=True,
@@ -66,6 +68,29 @@ def test_the_environment_has_the_package_of_the_project(project: Path, name: str
     assert done.returncode == 0, done.stdout + done.stderr
     where = Path((project / "where.txt").read_text().strip())
     assert where == project / "lietransformer" / "__init__.py"
+
+
+@pytest.mark.parametrize(("device", "name"), [("cpu", "cpu"), ("cuda", "cuda"), ("auto", "cuda")])
+def test_the_workflow_of_the_project_has_one_environment(
+    project: Path, device: str, name: str
+) -> None:
+    shutil.rmtree(project / "workflow")
+    for folder in ("workflow", "profiles"):
+        shutil.copytree(pins.ROOT / folder, project / folder)
+    for file in ("Snakefile", "config.yaml"):
+        shutil.copy(pins.ROOT / file, project)
+    conda.install(project.parent / "conda", str(Path(np.__file__).parent.parent))
+    path = str(project.parent / "conda" / "bin")
+    sweep = ("--config", "tier=smoke", f"compute={{device: {device}}}")
+    only = ("--conda-create-envs-only", "--software-deployment-method", "conda")
+    done = snakemake(project, *only, *sweep, path=path, target="all")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("Creating conda environment") == 1
+    (script,) = project.glob(".snakemake/conda/*/bin/lietransformer")
+    environment = script.parents[1]
+    assert environment.with_suffix(".yaml").read_text() == (
+        (pins.FOLDER / f"{name}.yaml").read_text()
+    )
 
 
 @each_environment

@@ -79,6 +79,17 @@ def test_a_mistake_in_the_sweep_is_found_before_measuring(
     assert "measuring" not in capsys.readouterr().err
 
 
+def test_settings_within_a_key_leave_the_rest_of_it(tmp_path: Path) -> None:
+    speeds = kept_forecast(tmp_path)
+    (tmp_path / "config.yaml").write_text("tier: smoke\ncompute: {seeds_per_job: 3}\n")
+    arguments = ("--configfile", str(tmp_path / "config.yaml"), "--config", *ONE_MODEL)
+    speed = ("--speed", str(tmp_path / "forecast.json"))
+    assert forecast(tmp_path, *speed, *arguments, "compute={checkpoint_every: 5}") == 0
+    stored = json.loads((tmp_path / "forecast.json").read_text())
+    assert [len(job["seeds"]) for job in stored["jobs"] if job["trains"]] == [3]
+    assert [len(job.seeds) for job in speeds.jobs if job.trains] == [2, 1]
+
+
 @pytest.mark.parametrize("option", [("--jobs", "0"), ("--gflops", "0"), ("--gflops", "inf")])
 def test_impossible_options(tmp_path: Path, option: tuple[str, str]) -> None:
     with pytest.raises(SystemExit):
