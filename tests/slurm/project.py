@@ -34,8 +34,8 @@ SPRINGS: dict[str, Any] = {
     "springs": {
         "training": {
             "batch_size": 5,
-            "epochs": 250,
-            "evaluations": 30,
+            "epochs": 800,
+            "evaluations": 40,
             "test_examples": 3,
             "validation_examples": 3,
             "compile": False,
@@ -46,7 +46,7 @@ SPRINGS: dict[str, Any] = {
         "ablations": {"kinds": []},
     },
     "qm9": {"models": []},
-    "compute": {"device": "cpu", "seeds_per_job": 2, "checkpoint_every": 0.5},
+    "compute": {"device": "cpu", "seeds_per_job": 2, "checkpoint_every": 0.1},
     "tracking": "none",
 }
 
@@ -85,9 +85,6 @@ class Project:
             shutil.copy(source / "config.yaml", self.config)
         else:
             self.config.write_text(json.dumps(config))
-        if "LTX" in os.environ:
-            t = folder / "workflow/rules/train.smk"
-            t.write_text(t.read_text().replace("    retries: 3\n", ""))
 
     def copy_without_runs(self, folder: Path) -> "Project":
         """The same sweep, for which the dataset is there and nothing is trained."""
