@@ -66,16 +66,26 @@ def subject_of(
     return Subject.of(run, work), run, work
 
 
-def training_jobs(plan: Plan, speeds: Mapping[Subject, Speed | None], device: str) -> Iterator[Job]:
+def training_jobs(
+    plan: Plan,
+    speeds: Mapping[Subject, Speed | None],
+    datasets: Mapping[str, DatasetSpeed],
+    device: str,
+) -> Iterator[Job]:
     """All packs of runs."""
+    sizes = {
+        task: expected_bytes(generator_settings(dataset), datasets[task])
+        for task, dataset in plan.datasets.items()
+        if task in datasets
+    }
     known = {each.folder: subject_of(plan, each, device) for each in plan.configurations}
     for pack in plan.packs.values():
         subject, run, work = known[pack.configuration.folder]
-        yield _training_job(plan, pack, run, work, speeds[subject])
+        yield _training_job(plan, pack, run, work, speeds[subject], sizes.get(run.task, 0.0))
 
 
 def _training_job(
-    plan: Plan, pack: Pack, run: RunConfig, work: Workload, speed: Speed | None
+    plan: Plan, pack: Pack, run: RunConfig, work: Workload, speed: Speed | None, data: float
 ) -> Job:
     configuration = pack.configuration
     times: dict[str, float] = {}
@@ -89,7 +99,9 @@ def _training_job(
         count = len(pack.seeds)
         seconds = speed.preparation + count * sum(times.values())
         weights = speed.parameters * _BYTES_PER_NUMBER.get(run.precision, 4)
-        memory = speed.memory_gb + _COPIES_OF_WEIGHTS * weights / 1e9
+        # The whole file is read once, to see that it is sound, and stays mapped.
+        more = max(0.0, data - speed.data_bytes) + _COPIES_OF_WEIGHTS * weights
+        memory = speed.memory_gb + more / 1e9
         kept = work.weights * (weights + work.tested * work.test_cost * speed.test_bytes)
         lines = work.validations * _BYTES_PER_EVALUATION + seconds / count * _BYTES_PER_SECOND
         disk = count * (kept + lines)

@@ -42,7 +42,7 @@ class Forecast:
         speeds = measured if gflops is None else measured.scaled(gflops)
         self.jobs = [
             *dataset_jobs(plan, speeds.datasets),
-            *training_jobs(plan, speeds.models, self.device),
+            *training_jobs(plan, speeds.models, speeds.datasets, self.device),
             invariance_job(plan, speeds.invariance),
         ]
         self.total = added_up("total", self.jobs)

@@ -88,6 +88,7 @@ class Speed:
         preparation: what a process needs before its first step: to start, to read, to compile.
         memory_gb: the most that the process used.
         gpu_memory_gb: the most that it used of the GPU's; null without one.
+        data_bytes: of the dataset that it was measured with, which is part of the memory.
         parameters: of the model.
         test_bytes: numbers that are kept of each example of a test.
         gflops: of a product of float32 matrices in the same process: the machine's speed.
@@ -106,6 +107,7 @@ class Speed:
     preparation: float
     memory_gb: float
     gpu_memory_gb: float | None
+    data_bytes: int
     parameters: int
     test_bytes: float
     gflops: float
@@ -184,6 +186,7 @@ def measure(subject: Subject, data: Path, seconds: float) -> Speed:
         preparation=started + sum(max(0.0, excess) for excess in firsts),
         memory_gb=peak_memory_gb(),
         gpu_memory_gb=torch.cuda.max_memory_allocated() / 1e9 if is_cuda else None,
+        data_bytes=data.stat().st_size,
         parameters=experiment.parameters,
         test_bytes=sum(array.nbytes for array in arrays) / subject.tested,
         gflops=_gflops(experiment.device, clock),

@@ -14,6 +14,9 @@ TIERS = ROOT / "workflow" / "tiers"
 # One model of three, and nothing else.
 ONE_MODEL = (
     "tier=smoke",
+    "compute.seeds_per_job=2",
+    "springs.data={systems: 120, validation: 20, test: 20, long_chunk: 100}",
+    "springs.training={epochs: 2, evaluations: 2, test_examples: 4, validation_examples: 4}",
     "constellations.models=[]",
     "qm9.models=[]",
     "springs.data_efficiency.models=[Fully-connected (direct)]",
@@ -42,6 +45,7 @@ def some_speed(step: float = 2.0, gflops: float = 50.0) -> Speed:
         preparation=10.0,
         memory_gb=1.5,
         gpu_memory_gb=None,
+        data_bytes=10_000,
         parameters=1_000_000,
         test_bytes=100.0,
         gflops=gflops,

@@ -40,6 +40,14 @@ def test_a_job_by_hand(tmp_path: Path) -> None:
     assert not one.is_done
 
 
+def test_a_larger_dataset_needs_more_memory(tmp_path: Path) -> None:
+    small = forecast(tmp_path, *ONE_MODEL)
+    large = forecast(tmp_path, *ONE_MODEL, "springs.data.systems=50_000_000")
+    # A row of ten bytes for each system in each of two kinds of arrays.
+    difference = 2 * 10 * 50_000_000 / 1e9
+    assert large.total.memory_gb == pytest.approx(small.total.memory_gb + difference, rel=1e-4)
+
+
 def test_every_job_of_the_sweep_is_there(tmp_path: Path) -> None:
     made = forecast(tmp_path, "tier=paper")
     training = [each for each in made.jobs if each.trains]
