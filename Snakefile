@@ -14,7 +14,7 @@ from lietransformer.errors import UserError
 from lietransformer.sweep import Plan
 from lietransformer.sweep.reading import resolve
 
-min_version("9.15")
+min_version("9.9")
 
 
 configfile: "config.yaml"

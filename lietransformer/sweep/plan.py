@@ -278,8 +278,12 @@ class Plan:
         if not seeds:
             return
         compute, data = self.config.compute, self.datasets[task]
-        known = {name: value for name, value in settings.items() if value is not None}
-        known = {"task": task, **known, "data": str(data.path), "precision": compute.precision}
+        known = {
+            "task": task,
+            **_without_nothing(settings),
+            "data": str(data.path),
+            "precision": compute.precision,
+        }
         # Checked as if there were the device that is asked for; the job's node has to have it.
         on = "cuda" if compute.device == "cuda" or compute.precision == "tf32" else "cpu"
         where = f"{part}, {settings['model']}"
@@ -324,6 +328,12 @@ class Plan:
         for seed in configuration.seeds:
             by_pack.setdefault(seed // size, []).append(seed)
         return (Pack(configuration, tuple(seeds)) for seeds in by_pack.values())
+
+
+def _without_nothing(settings: dict[str, Any]) -> dict[str, Any]:
+    """Without what does not apply to a task; a null elsewhere means something."""
+    optional = ("n_train", "target")
+    return {k: v for k, v in settings.items() if v is not None or k not in optional}
 
 
 def slug(name: str) -> str:
