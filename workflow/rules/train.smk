@@ -13,8 +13,6 @@ rule train:
         RESULTS / "logs/runs/{task}/{model}/{variant}/seeds-{seeds}.log",
     benchmark:
         RESULTS / "benchmarks/runs/{task}/{model}/{variant}/seeds-{seeds}.tsv"
-    # Whatever ended a job, a signal before the time limit (exit code 75) included, it goes on.
-    retries: 3
     conda:
         ENVIRONMENT
     threads: SWEEP.compute.threads
@@ -32,7 +30,7 @@ rule train:
         settings=lambda wildcards: pack_of(wildcards).arguments,
     message:
         "Training {wildcards.model} on {wildcards.task} ({wildcards.variant}), seeds {wildcards.seeds}"
-    # exec: a signal reaches the training itself. >>: what the first try said is kept.
+    # exec: a signal reaches the training itself.
     shell:
         f"exec lietransformer train {{params.settings}} --out {{params.folder}}"
-        f" --summary {{output}} --threads {{resources.cpus_per_task}} {HOW} >>{{log}} 2>&1"
+        f" --summary {{output}} --threads {{resources.cpus_per_task}} {HOW} >{{log}} 2>&1"
