@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 import yaml
 
+from lietransformer.sweep.config import Compute
 from lietransformer.sweep.reading import resolve
 from lietransformer.tasks.base import TaskName
 from tests.slurm.project import ROOT, Job, Project
@@ -26,7 +27,7 @@ def test_the_smoke_tier_from_beginning_to_end(tmp_path: Path) -> None:
     assert {job.rule for job in jobs} == {"dataset", "invariance", "train"}, "others run here"
     assert {job.state for job in jobs} == {"COMPLETED"}
     assert len({job.request["Comment"] for job in jobs}) == len(jobs), "each was submitted once"
-    compute = resolve({"tier": "smoke"}, ROOT / "workflow" / "tiers").compute
+    compute = _compute(project)
     for job in jobs:
         if job.rule == "train":
             limits = compute.limits[_task(job)]
@@ -44,7 +45,9 @@ def test_jobs_on_a_cluster_without_gpus(project: Project) -> None:
         project.wait_until(driver, lambda: project.jobs("train"), "the job")
         (job,) = project.jobs("train")
 
-    _assert_request(job, runtime=10, memory=2000, cpus=1, gpu=None)
+    compute = _compute(project)
+    limits = compute.limits["springs"]
+    _assert_request(job, limits.runtime, limits.memory, compute.threads, gpu=None)
     assert job.request["Requeue"] == "1"
     assert job.request["Partition"] == "debug", "the default one, as none was given"
 
@@ -60,6 +63,11 @@ def test_account_and_partition_are_all_that_a_user_edits() -> None:
     own = yaml.safe_load((ROOT / "profiles" / "default" / "config.yaml").read_text())
     replaced = {key for key in own.keys() & profile.keys() if own[key] != profile[key]}
     assert not replaced, "what every machine's profile says wins over the cluster's"
+
+
+def _compute(project: Project) -> Compute:
+    """How the smoke tier is computed."""
+    return resolve({"tier": "smoke"}, project.folder / "workflow" / "tiers").compute
 
 
 def _task(job: Job) -> TaskName:
