@@ -43,7 +43,7 @@ _ABLATIONS: dict[Ablation, tuple[str, dict[str, Any]]] = {
     "log_lift": ("LieTransformer-SE2", {"pair_features": "log"}),
 }
 # Where a run is computed does not decide which run it is.
-_NOT_OF_A_CONFIGURATION = ("seed", "data_seed", "sampling_seed", "device", "compile")
+_NOT_OF_A_CONFIGURATION = ("seed", "data_seed", "sampling_seed", "device")
 
 
 @dataclass(frozen=True)
