@@ -13,7 +13,7 @@ from lietransformer.data.constellations import SPLITS, TRANSFORMED_COPIES, Const
 from lietransformer.data.qm9 import QM9Config
 from lietransformer.data.qm9.molecules import CHARACTERIZED
 from lietransformer.data.springs import SpringsConfig
-from lietransformer.sweep.plan import Dataset
+from lietransformer.sweep.jobs import Dataset
 from lietransformer.tasks.base import TaskName
 
 _SETTINGS: dict[TaskName, type[GeneratorConfig]] = {

@@ -16,7 +16,8 @@ from lietransformer.forecast.speed import Speed, Subject
 from lietransformer.forecast.workload import Workload, workload
 from lietransformer.invariance.config import InvarianceConfig
 from lietransformer.settings import validated
-from lietransformer.sweep.plan import Configuration, Pack, Plan
+from lietransformer.sweep.jobs import Configuration, Pack
+from lietransformer.sweep.plan import Plan
 from lietransformer.training.config import RunConfig
 
 # A line of system.jsonl every ten seconds, a line of metrics.jsonl for each evaluation.

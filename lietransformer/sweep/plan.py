@@ -5,15 +5,10 @@ leads to another folder: what is there stays, what depends on the setting is mad
 back to the old setting finds the old runs.
 """
 
-import hashlib
-import json
-import re
-import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -25,12 +20,20 @@ from lietransformer.invariance.config import InvarianceConfig
 from lietransformer.models.presets import presets
 from lietransformer.settings import validated
 from lietransformer.sweep.config import Ablation, SweepConfig
+from lietransformer.sweep.jobs import (
+    Configuration,
+    Dataset,
+    Pack,
+    PartName,
+    as_sets,
+    digest,
+    slug,
+)
 from lietransformer.tasks.base import TaskName
 from lietransformer.tracking.command import NO_TRACKING
 from lietransformer.tracking.store import require_usable
 from lietransformer.training.config import RunConfig
 
-PartName = Literal["constellations", "data_efficiency", "parameter_efficiency", "ablations", "qm9"]
 _SOURCE = Path("config.yaml")
 _GENERATORS: dict[TaskName, type[BaseModel]] = {
     "constellations": ConstellationsConfig,
@@ -44,66 +47,6 @@ _ABLATIONS: dict[Ablation, tuple[str, dict[str, Any]]] = {
 }
 # Where a run is computed does not decide which run it is.
 _NOT_OF_A_CONFIGURATION = ("seed", "data_seed", "sampling_seed", "device")
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A dataset that runs need."""
-
-    kind: TaskName
-    settings: dict[str, Any]
-    path: Path
-
-    @property
-    def arguments(self) -> str:
-        """What `lietransformer data KIND` is told, for a shell."""
-        return _sets(self.settings)
-
-
-@dataclass
-class Configuration:
-    """Runs that differ in nothing but their seed.
-
-    Attributes:
-        task: what is trained.
-        settings: as given to `lietransformer train`, without data and seed.
-        folder: of all its runs, within the results.
-        data: the dataset.
-        ablation: what was changed to see its effect.
-        parts: the seeds that each part of the sweep asks for.
-    """
-
-    task: TaskName
-    settings: dict[str, Any]
-    folder: Path
-    data: Dataset
-    ablation: Ablation | None
-    parts: dict[PartName, set[int]] = field(default_factory=dict)
-
-    @property
-    def seeds(self) -> list[int]:
-        return sorted(set().union(*self.parts.values()))
-
-
-@dataclass(frozen=True)
-class Pack:
-    """Seeds of one configuration that one job trains, one after the other."""
-
-    configuration: Configuration
-    seeds: tuple[int, ...]
-
-    @property
-    def summary(self) -> Path:
-        """The file that is there when all of them are done."""
-        is_range = self.seeds == tuple(range(self.seeds[0], self.seeds[-1] + 1))
-        ends = self.seeds if not is_range else dict.fromkeys((self.seeds[0], self.seeds[-1]))
-        name = ("-" if is_range else "_").join(map(str, ends))
-        return self.configuration.folder / f"seeds-{name}.json"
-
-    @property
-    def arguments(self) -> str:
-        """What `lietransformer train` is told of settings, for a shell."""
-        return _sets({**self.configuration.settings, "seeds": list(self.seeds)})
 
 
 class Plan:
@@ -153,11 +96,11 @@ class Plan:
     def _invariance(self) -> Path:
         settings = _checked(InvarianceConfig, self.config.invariance, "invariance")
         content = settings.model_dump(mode="json")
-        return self.results / f"invariance-{_hash(content)}.json"
+        return self.results / f"invariance-{digest(content)}.json"
 
     @property
     def invariance_arguments(self) -> str:
-        return _sets(self.config.invariance)
+        return as_sets(self.config.invariance)
 
     def manifest(self) -> dict[str, Any]:
         """What belongs to this sweep, for those who read the results: see `analysis`."""
@@ -264,7 +207,7 @@ class Plan:
         given = getattr(self.config, task).data
         settings = _checked(_GENERATORS[task], given, f"{task}.data")
         content = settings.model_dump(mode="json")
-        return Dataset(task, given, self.results / "data" / f"{task}-{_hash(content)}.h5")
+        return Dataset(task, given, self.results / "data" / f"{task}-{digest(content)}.h5")
 
     def _add(
         self,
@@ -290,16 +233,16 @@ class Plan:
         run = _checked(RunConfig, {**known, "device": on, "seed": seeds[0], "threads": 1}, where)
         self._require_examples(run, where)
         identity = {k: v for k, v in run.identity.items() if k not in _NOT_OF_A_CONFIGURATION}
-        digest = _hash({**identity, "dataset": data.path.stem})
-        folder = self._folder(run, ablation, digest)
+        name = digest({**identity, "dataset": data.path.stem})
+        folder = self._folder(run, ablation, name)
         configuration = self._configurations.setdefault(
             folder, Configuration(task, known, folder, data, ablation)
         )
         configuration.parts.setdefault(part, set()).update(seeds)
 
-    def _folder(self, run: RunConfig, ablation: Ablation | None, digest: str) -> Path:
+    def _folder(self, run: RunConfig, ablation: Ablation | None, name: str) -> Path:
         names = [run.target, run.augmentation if run.task != "springs" else None]
-        names += [None if run.n_train is None else f"n{run.n_train}", ablation, digest]
+        names += [None if run.n_train is None else f"n{run.n_train}", ablation, name]
         variant = "-".join(name for name in names if name)
         return self.results / "runs" / run.task / slug(run.model) / variant.replace("_", "-")
 
@@ -334,21 +277,6 @@ def _without_nothing(settings: dict[str, Any]) -> dict[str, Any]:
     """Without what does not apply to a task; a null elsewhere means something."""
     optional = ("n_train", "target")
     return {k: v for k, v in settings.items() if v is not None or k not in optional}
-
-
-def slug(name: str) -> str:
-    """A model's name as that of a folder."""
-    return re.sub(r"[^a-z0-9+]+", "-", name.lower()).strip("-")
-
-
-def _hash(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _sets(settings: dict[str, Any]) -> str:
-    """Settings as `--set KEY=VALUE`, quoted for a shell."""
-    pairs = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
-    return shlex.join(word for pair in pairs for word in ("--set", pair))
 
 
 def _checked(model: type[Any], settings: dict[str, Any], where: str) -> Any:

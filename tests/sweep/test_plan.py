@@ -9,7 +9,7 @@ import pytest
 
 from lietransformer.models.presets import presets
 from lietransformer.sweep import Plan
-from lietransformer.sweep.plan import slug
+from lietransformer.sweep.jobs import slug
 from lietransformer.training.config import read_runs
 from tests.sweep.sweeps import plan
 
