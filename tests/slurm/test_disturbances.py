@@ -10,6 +10,7 @@ import yaml
 
 from tests.slurm.cluster import restart_controller
 from tests.slurm.project import IMPATIENT, ROOT, SPRINGS, Driver, Project
+from tests.slurm.waiting import wait_until
 from tests.training.runs import numbers
 
 SEEDS = range(SPRINGS["springs"]["data_efficiency"]["seeds"])
@@ -111,6 +112,7 @@ def _held_in_the_middle(project: Project, driver: Driver, seeds: str) -> psutil.
     project.wait_until(driver, lambda: project.is_in_the_middle(last), f"the middle of {last}")
     process = project.training_process(seeds)
     process.suspend()
+    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "the process to stand still")
     assert project.is_in_the_middle(last)
     return process
 
