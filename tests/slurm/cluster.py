@@ -24,6 +24,7 @@ CONFIGURATION = Path("/etc/slurm")
 STATE = Path("/run/lietransformer-slurm")
 MUNGE_FOLDER = Path("/run/munge")
 GPUS = [STATE / f"gpu{index}" for index in range(2)]
+CLUSTER = "lietransformer-tests"
 PARTITION = "debug"
 # More than the machine has: jobs are to queue for the tests' reasons only.
 NODE = "CPUs=16 RealMemory=1000000"
@@ -64,7 +65,7 @@ def _require_usable_machine() -> None:
         raise NoCluster(f"no {', '.join(missing)}: apt-get install slurm-wlm munge")
     if os.geteuid() != 0:
         raise NoCluster("slurmd and munged can be started by root only")
-    if not STATE.exists() and _answers():
+    if _answers() and CLUSTER not in (_ask("scontrol", "show", "config") or ""):
         raise NoCluster("this machine belongs to a Slurm cluster that is not ours")
 
 
@@ -185,7 +186,7 @@ def _slurm_conf() -> str:
     host = socket.gethostname()
     return f"""\
 # Written by the tests of lietransformer, and removed by them.
-ClusterName=lietransformer-tests
+ClusterName={CLUSTER}
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 StateSaveLocation={STATE}/controller
