@@ -102,9 +102,18 @@ class CheckpointFile:
                     remedy="remove it, or start over with --force",
                 )
             )
-        content["progress"] = Progress(**content["progress"])
-        content["tests"] = {name: _evaluation(test) for name, test in content["tests"].items()}
-        return Checkpoint(**content)
+        try:
+            content["progress"] = Progress(**content["progress"])
+            content["tests"] = {name: _evaluation(test) for name, test in content["tests"].items()}
+            return Checkpoint(**content)
+        except (KeyError, TypeError) as error:
+            raise UserError(
+                explain(
+                    expected=f"a checkpoint of this version of the package in {self.path}",
+                    found=f"one of another version ({error})",
+                    remedy="go on with that version, or start over with --force",
+                )
+            ) from error
 
     def remove(self) -> None:
         """The run is done."""

@@ -331,6 +331,13 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, springs_file: Pa
     torch.save({**content, "hash": "f" * 64}, path)
     with pytest.raises(UserError, match="found one of other settings or data"):
         run(tiny(springs_file), tmp_path / "run").execute()
+    for name in ("progress", "tests"):
+        torch.save({key: value for key, value in content.items() if key != name}, path)
+        with pytest.raises(UserError, match="found one of another version"):
+            run(tiny(springs_file), tmp_path / "run").execute()
+    torch.save({**content, "progress": {**content["progress"], "mood": "good"}}, path)
+    with pytest.raises(UserError, match="found one of another version"):
+        run(tiny(springs_file), tmp_path / "run").execute()
     path.write_bytes(b"rubbish")
     with pytest.raises(UserError, match="a file that cannot be read"):
         run(tiny(springs_file), tmp_path / "run").execute()
