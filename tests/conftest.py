@@ -21,6 +21,13 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+@pytest.fixture(autouse=True)
+def _denormal_numbers() -> Iterator[None]:
+    """Training in this process flushes them to zero, which other tests would notice."""
+    yield
+    torch.set_flush_denormal(False)
+
+
 @pytest.fixture
 def without_shape_checks() -> Iterator[None]:
     """Run as users do: without the shape checks of the test suite, which would speak first."""

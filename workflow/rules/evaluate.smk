@@ -45,12 +45,12 @@ rule track:
         mem_mb=1000,
     params:
         uri=TRACKING,
-        folders=RESULTS / "runs/{task}",
+        folder=lambda wildcards: RESULTS / "runs" / wildcards.task,
     message:
         "Bringing the runs of {wildcards.task} into MLflow"
     shell:
-        "mkdir -p {params.folders} && "
-        "lietransformer sync {params.folders} --tracking {params.uri} >{log} 2>&1"
+        "mkdir -p {params.folder} && "
+        "lietransformer sync {params.folder} --tracking {params.uri} >{log} 2>&1"
 
 
 rule invariance:
