@@ -10,6 +10,7 @@ from mlflow import MlflowClient
 
 from lietransformer.models.presets import presets
 from lietransformer.tasks.base import TaskName
+from tests.tracking.runs import MLFLOW_WARNINGS
 from tests.workflow.workplace import Workplace
 
 # One process runs all of these: the first one takes a minute or two.
@@ -64,6 +65,7 @@ def test_every_job_has_its_log_and_its_times(results: Path) -> None:
         assert (results / "benchmarks" / name).with_suffix(".tsv").exists()
 
 
+@MLFLOW_WARNINGS
 @pytest.mark.parametrize("task", ["constellations", "springs", "qm9"])
 def test_mlflow_has_every_run(results: Path, task: TaskName) -> None:
     manifest = json.loads((results / "sweep.json").read_text())
