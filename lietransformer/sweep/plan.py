@@ -30,8 +30,7 @@ from lietransformer.sweep.jobs import (
     slug,
 )
 from lietransformer.tasks.base import TaskName
-from lietransformer.tracking.command import NO_TRACKING
-from lietransformer.tracking.store import require_usable
+from lietransformer.tracking.address import NO_TRACKING, require_usable
 from lietransformer.training.config import RunConfig
 
 _SOURCE = Path("config.yaml")

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
+
 from lietransformer.errors import UserError, explain
 from lietransformer.settings import read_settings, validated
 from lietransformer.sweep.config import SweepConfig, Tier
@@ -17,7 +19,7 @@ def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
             `springs__data_efficiency__seeds` stands for keys within keys.
         tiers: folder of the tiers.
     """
-    changes = _nested(given)
+    changes = _nested({key: _as_typed(value) for key, value in given.items()})
     tier = changes.get("tier", SweepConfig.model_fields["tier"].default)
     if tier not in get_args(Tier):
         raise UserError(
@@ -44,6 +46,22 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
         result[key] = merged(old, value) if both else value  # type: ignore[arg-type]
     return result
+
+
+def _as_typed(value: Any) -> Any:
+    """A number, truth value or null that is written as a text, wherever it is within a value."""
+    # Snakemake leaves everything within a list or mapping of its command line a text, and `null`.
+    if isinstance(value, Mapping):
+        return {key: _as_typed(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_typed(inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        read = yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError):  # the latter of what looks like a date
+        return value
+    return read if read is None or isinstance(read, bool | int | float) else value
 
 
 def _nested(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.errors import UserError, explain
+from lietransformer.tracking.address import NO_TRACKING, is_server, require_usable, tracking_uri
 
 log = logging.getLogger(__name__)
-
-NO_TRACKING = "none"
 
 
 def add_parser(commands: Any) -> None:
@@ -42,17 +41,14 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def require_usable(given: str | None) -> None:
+def require_usable_option(given: str | None) -> None:
     """Refuse a store that cannot be one, before anything is computed."""
     if given != NO_TRACKING:
-        from lietransformer.tracking import store
-
-        store.require_usable(store.tracking_uri(given))
+        require_usable(tracking_uri(given))
 
 
 def _sync(options: argparse.Namespace) -> int:
     from lietransformer.tracking.ingest import run_folders
-    from lietransformer.tracking.store import tracking_uri
 
     uri = tracking_uri(options.tracking)
     for folder in options.folders:
@@ -112,8 +108,6 @@ def tracked(given: str | None, run: Any) -> Iterator[None]:
     if given == NO_TRACKING:
         yield
         return
-    from lietransformer.tracking.store import is_server, tracking_uri
-
     uri = tracking_uri(given)
     if is_server(uri):
         from lietransformer.tracking.live import LiveTracking

@@ -1,6 +1,5 @@
 """Opening an MLflow store: a SQLite file, or a server."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -11,39 +10,12 @@ from typing import get_args
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
-from lietransformer.errors import UserError, explain
-from lietransformer.files import complete_or_absent, exclusive, require_writable_name
+from lietransformer.files import complete_or_absent, exclusive
 from lietransformer.tasks.base import TaskName
+from lietransformer.tracking.address import SQLITE, database_of, is_server, require_usable
 
-DEFAULT_URI = "sqlite:///results/mlflow.db"
 ARTIFACTS = "mlflow-artifacts"
-_SQLITE = "sqlite:///"
 _SECONDS_BETWEEN_TRIES = 0.05
-
-
-def tracking_uri(given: str | None) -> str:
-    """The store to use: the one given, that of the environment, or a file in results/."""
-    return given or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
-
-
-def is_server(uri: str) -> bool:
-    """Whether many processes can write to it at once."""
-    return uri.startswith(("http://", "https://"))
-
-
-def require_usable(uri: str) -> None:
-    """Refuse what is neither a SQLite file nor a server."""
-    if is_server(uri):
-        return
-    if not uri.startswith(_SQLITE) or uri == _SQLITE:
-        raise UserError(
-            explain(
-                expected=f"a tracking store such as {DEFAULT_URI} or http://host:5000",
-                found=uri,
-                remedy="MLflow's folders of files (./mlruns) are no longer supported by it",
-            )
-        )
-    require_writable_name(_database(uri), replace=True)
 
 
 def reason(error: Exception) -> str:
@@ -58,7 +30,7 @@ def open_store(uri: str) -> Iterator[MlflowClient]:
     A SQLite file has one writer at a time: others wait here for their turn.
     """
     require_usable(uri)
-    database = None if is_server(uri) else _database(uri)
+    database = None if is_server(uri) else database_of(uri)
     lock = (
         nullcontext()
         if database is None
@@ -77,14 +49,10 @@ def open_store(uri: str) -> Iterator[MlflowClient]:
         yield client
 
 
-def _database(uri: str) -> Path:
-    return Path(uri.removeprefix(_SQLITE))
-
-
 def _create(database: Path) -> None:
     """A database with all of MLflow's tables, or none: MLflow cannot mend half of them."""
     with complete_or_absent(database) as part:
-        MlflowClient(tracking_uri=f"{_SQLITE}{part}").search_experiments()
+        MlflowClient(tracking_uri=f"{SQLITE}{part}").search_experiments()
 
 
 def _require_experiment(client: MlflowClient, name: str, database: Path | None) -> None:

@@ -115,7 +115,7 @@ def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int
     from lietransformer.training.run_folder import RunFolder, write_json
 
     configs, are_several = read_runs(options.config, [*options.set, *_flags(options)])
-    tracking.require_usable(options.tracking)
+    tracking.require_usable_option(options.tracking)
     if options.summary is not None:
         require_writable_name(options.summary, replace=True)
     results = []

@@ -92,6 +92,25 @@ def test_settings_on_top_of_a_tier() -> None:
     assert sweep.compute == Compute(**{**sweep.compute.model_dump(), "device": "auto"})
 
 
+def test_snakemakes_command_line_leaves_texts_within_values() -> None:
+    sweep = resolve(
+        {
+            "tier": "smoke",
+            "qm9__training": {"epochs": "2", "compile": "false", "learning_rate": "1e-3"},
+            "qm9__n_train": "null",
+            "qm9__targets": ["homo", "2020-99-99"],
+            "springs__data_efficiency__n_train": ["10", "25"],
+        },
+        TIERS,
+    )
+    assert sweep.qm9.training["epochs"] == 2
+    assert sweep.qm9.training["compile"] is False
+    assert float(sweep.qm9.training["learning_rate"]) == 1e-3
+    assert sweep.qm9.n_train is None
+    assert sweep.qm9.targets == ["homo", "2020-99-99"]
+    assert sweep.springs.data_efficiency.n_train == [10, 25]
+
+
 def test_merging_replaces_lists_and_merges_mappings() -> None:
     below = {"a": {"b": [1, 2], "c": 3}, "d": 4}
     assert merged(below, {"a": {"b": [5]}, "d": {"e": 6}}) == {

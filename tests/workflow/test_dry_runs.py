@@ -52,6 +52,15 @@ def test_a_mistake_in_the_settings_stops_before_any_job(
     assert "Traceback" not in process.stdout + process.stderr
 
 
+def test_settings_within_a_mapping(place: Workplace) -> None:
+    """Epochs and a null that Snakemake hands over as texts."""
+    changes = ("springs__training={epochs: 2, evaluations: 1, patience: null}", "qm9__n_train=null")
+    process = place.snakemake("springs", "--dry-run", "--printshellcmds", "--config", *changes)
+    assert process.returncode == 0, process.stderr
+    for setting in ("epochs=2", "evaluations=1", "patience=null"):
+        assert f"--set {setting} " in process.stdout
+
+
 def test_without_tracking_there_is_no_store(place: Workplace) -> None:
     rules = place.would_do("--config", "tracking=none")
     assert "track" not in rules

@@ -2,13 +2,15 @@
 
 import sys
 
+from lietransformer.tracking.address import NO_TRACKING, is_server
+
 # `lietransformer` is found beside the snakemake that runs, also where no environment is active.
 shell.prefix(f'set -euo pipefail; export PATH="$PATH:{Path(sys.executable).parent}"; ')
 
 # MLflow is a view on the runs. A file has a single writer, `track`; a server is also written to
 # by the runs themselves.
 TRACKING = SWEEP.tracking
-LIVE_TRACKING = TRACKING if TRACKING.startswith(("http://", "https://")) else "none"
+LIVE_TRACKING = TRACKING if is_server(TRACKING) else NO_TRACKING
 
 # How runs are computed. Not among the `params` of `train`: a change of those would start jobs again
 # whose runs are done.
@@ -55,7 +57,7 @@ def pack_of(wildcards):
 
 def tracking(*names):
     """Files that say that MLflow has something; none where nothing is tracked."""
-    return [] if TRACKING == "none" else [RESULTS / "tracking" / name for name in names]
+    return [] if TRACKING == NO_TRACKING else [RESULTS / "tracking" / name for name in names]
 
 
 def summaries(*parts):
@@ -75,6 +77,6 @@ def closing_words(plan):
             f"  tables        {RESULTS / 'tables'}",
             f"  figures       {RESULTS / 'figures'}",
             f"  runs          {RESULTS / 'runs'}",
-            f"  MLflow        {'none' if TRACKING == 'none' else store}",
+            f"  MLflow        {NO_TRACKING if TRACKING == NO_TRACKING else store}",
         ]
     )
