@@ -29,6 +29,12 @@ except UserError as error:
 
 RESULTS = PLAN.results
 
+# Run folders are no outputs of Snakemake (see train.smk). It learns here that some were removed.
+if workflow.is_main_process:
+    for summary in PLAN.summaries_without_runs():
+        logger.warning(f"Runs of {summary} were removed. They will be trained again.")
+        summary.unlink()
+
 
 include: "workflow/rules/common.smk"
 

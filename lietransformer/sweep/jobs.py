@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from lietransformer.sweep.config import Ablation
 from lietransformer.tasks.base import TaskName
+from lietransformer.training.run_folder import RunFolder
 
 PartName = Literal["constellations", "data_efficiency", "parameter_efficiency", "ablations", "qm9"]
 
@@ -52,6 +53,9 @@ class Configuration:
     def seeds(self) -> list[int]:
         return sorted(set().union(*self.parts.values()))
 
+    def run(self, seed: int) -> RunFolder:
+        return RunFolder(self.folder / f"seed-{seed}")
+
 
 @dataclass(frozen=True)
 class Pack:
@@ -67,6 +71,10 @@ class Pack:
         ends = self.seeds if not is_range else dict.fromkeys((self.seeds[0], self.seeds[-1]))
         name = ("-" if is_range else "_").join(map(str, ends))
         return self.configuration.folder / f"seeds-{name}.json"
+
+    @property
+    def runs(self) -> list[RunFolder]:
+        return [self.configuration.run(seed) for seed in self.seeds]
 
     @property
     def arguments(self) -> str:

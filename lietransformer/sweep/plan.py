@@ -92,6 +92,14 @@ class Plan:
             )
         ]
 
+    def summaries_without_runs(self) -> list[Path]:
+        """Files that say that runs are done which are no longer there."""
+        return [
+            pack.summary
+            for pack in self.packs.values()
+            if pack.summary.exists() and not all(run.is_done for run in pack.runs)
+        ]
+
     def _invariance(self) -> Path:
         settings = _checked(InvarianceConfig, self.config.invariance, "invariance")
         content = settings.model_dump(mode="json")
@@ -114,9 +122,8 @@ class Plan:
     def _runs(self) -> Iterator[dict[str, Any]]:
         for each in self.configurations:
             for seed in each.seeds:
-                folder = (each.folder / f"seed-{seed}").relative_to(self.results)
                 yield {
-                    "folder": folder.as_posix(),
+                    "folder": each.run(seed).path.relative_to(self.results).as_posix(),
                     "parts": [part for part, seeds in each.parts.items() if seed in seeds],
                     "task": each.task,
                     "model": each.settings["model"],

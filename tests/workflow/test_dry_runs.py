@@ -1,10 +1,11 @@
 """What the workflow says before it does anything."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.workplace import Workplace
+from tests.workflow.workplace import ROOT, Workplace
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,18 @@ def test_a_mistake_in_the_settings_stops_before_any_job(
     assert process.returncode == 1
     assert message in process.stdout + process.stderr
     assert "Traceback" not in process.stdout + process.stderr
+
+
+def test_the_readmes_picture_is_snakemakes_own(place: Workplace) -> None:
+    """The edges between rules that `--rulegraph` has."""
+    process = place.snakemake("--rulegraph", "mermaid-js")
+    names = dict(re.findall(r"(id\d+)\[(\w+)\]", process.stdout))
+    edges = re.findall(r"(id\d+) --> (id\d+)", process.stdout)
+    _, _, picture = (ROOT / "README.md").read_text().partition("```mermaid")
+    drawn = re.findall(r"^ +([\w &]+) --> ([\w &]+)$", picture.partition("```")[0], re.MULTILINE)
+    assert {(names[a], names[b]) for a, b in edges} == {
+        (a, b) for left, right in drawn for a in left.split(" & ") for b in right.split(" & ")
+    }
 
 
 def test_settings_within_a_mapping(place: Workplace) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -135,3 +136,11 @@ def test_a_summary_that_was_lost_is_made_again_without_training(
     target = str(summary.relative_to(place.path))
     assert place.snakemake("--cores", "2", target).returncode == 0
     assert summary.read_text() == before
+
+
+def test_a_run_that_was_removed_is_trained_again(finished: Workplace, tmp_path: Path) -> None:
+    place = finished.copy(tmp_path / "project")
+    run = next((place.path / "results" / "runs" / "qm9" / "schnet").rglob("seed-0"))
+    shutil.rmtree(run)
+    trained = place.would_train()
+    assert {name.split()[0] for name in trained} == {"schnet"}

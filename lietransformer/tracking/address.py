@@ -1,0 +1,41 @@
+"""Addresses of MLflow stores: a SQLite file, or a server. No MLflow is needed to read one."""
+
+import os
+from pathlib import Path
+
+from lietransformer.errors import UserError, explain
+from lietransformer.files import require_writable_name
+
+DEFAULT_URI = "sqlite:///results/mlflow.db"
+NO_TRACKING = "none"
+SQLITE = "sqlite:///"
+
+
+def tracking_uri(given: str | None) -> str:
+    """The store to use: the one given, that of the environment, or a file in results/."""
+    return given or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
+
+
+def is_server(uri: str) -> bool:
+    """Whether many processes can write to it at once."""
+    return uri.startswith(("http://", "https://"))
+
+
+def database_of(uri: str) -> Path:
+    """The file of a store that is one."""
+    return Path(uri.removeprefix(SQLITE))
+
+
+def require_usable(uri: str) -> None:
+    """Refuse what is neither a SQLite file nor a server."""
+    if is_server(uri):
+        return
+    if not uri.startswith(SQLITE) or uri == SQLITE:
+        raise UserError(
+            explain(
+                expected=f"a tracking store such as {DEFAULT_URI} or http://host:5000",
+                found=uri,
+                remedy="MLflow's folders of files (./mlruns) are no longer supported by it",
+            )
+        )
+    require_writable_name(database_of(uri), replace=True)
