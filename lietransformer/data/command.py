@@ -3,16 +3,17 @@
 import argparse
 import signal
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from lietransformer.errors import UserError, explain
 from lietransformer.files import require_writable_name
+from lietransformer.settings_options import add_settings_options
 from lietransformer.signals import undisturbed
 
 _HELP = {
@@ -34,21 +35,9 @@ def add_parser(commands: Any) -> None:
             description=f"Write the {kind} dataset: {text}.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.add_argument(
-            "--config", type=Path, help="YAML file of settings; the others are the paper's"
-        )
-        parser.add_argument(
-            "--set",
-            action="append",
-            default=[],
-            metavar="KEY=VALUE",
-            help="one setting; wins over the file, can be repeated",
-        )
+        add_settings_options(parser, partial(_settings, kind))
         parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
         parser.add_argument("--force", action="store_true", help="replace the file if it is there")
-        parser.add_argument(
-            "--settings", action=_ShowSettings, nargs=0, help="list the settings, and stop"
-        )
         parser.set_defaults(run=_generate, kind=kind)
 
     inspect = kinds.add_parser("inspect", help="check a dataset and say what is in it")
@@ -74,16 +63,8 @@ def _generator(kind: str) -> tuple[Any, Callable[[Any, Path], None]]:
     return qm9.QM9Config, qm9.generate
 
 
-class _ShowSettings(argparse.Action):
-    """--settings: every key with its default and its meaning."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        config, _generate = _generator(parser.prog.split()[-1])
-        for name, field in config.model_fields.items():
-            default = "null" if field.default is None else field.default
-            print(f"{name}: {default}")
-            print(textwrap.indent(textwrap.fill(field.description, 80), "    "))
-        parser.exit()
+def _settings(kind: str) -> Any:
+    return _generator(kind)[0]
 
 
 def _generate(options: argparse.Namespace) -> int:

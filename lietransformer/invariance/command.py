@@ -2,11 +2,11 @@
 
 import argparse
 import statistics
-import textwrap
 from pathlib import Path
 from typing import Any
 
 from lietransformer.files import require_writable_name
+from lietransformer.settings_options import add_settings_options
 from lietransformer.signals import undisturbed
 
 
@@ -18,35 +18,17 @@ def add_parser(commands: Any) -> None:
         description="Rotate examples and compare the logits of untrained LieTransformers on SE(2), "
         "for more and more lift samples (Figure 3). Without settings, as in the paper.",
     )
-    parser.add_argument(
-        "--config", type=Path, help="YAML file of settings; the others are the paper's"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="one setting; wins over the file, can be repeated",
-    )
+    add_settings_options(parser, _settings)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     parser.add_argument("--threads", type=_threads, help="CPU threads (default: all cores)")
     parser.add_argument("--force", action="store_true", help="replace the file if it is there")
-    parser.add_argument(
-        "--settings", action=_ShowSettings, nargs=0, help="list the settings, and stop"
-    )
     parser.set_defaults(run=_measure)
 
 
-class _ShowSettings(argparse.Action):
-    """--settings: every key with its default and its meaning."""
+def _settings() -> Any:
+    from lietransformer.invariance.config import InvarianceConfig
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from lietransformer.invariance.config import InvarianceConfig
-
-        for name, field in InvarianceConfig.model_fields.items():
-            print(f"{name}: {field.default}")
-            print(textwrap.indent(textwrap.fill(field.description or "", 80), "    "))
-        parser.exit()
+    return InvarianceConfig
 
 
 def _threads(text: str) -> int:

@@ -1,0 +1,156 @@
+"""Time and peak memory of one layer, forward and backward, by set size and neighbourhood."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lietransformer.complexity.config import ComplexityConfig
+from lietransformer.groups import get_group
+from lietransformer.lift import LiftConfig, lift
+from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pair_geometry
+from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
+from lietransformer.nn.lieconv import LieConv
+from lietransformer.progress import progress
+from lietransformer.random import normal, stream
+from lietransformer.training.machine import describe_machine, git_commit
+from lietransformer.types import PointCloud
+
+SCHEMA_VERSION = 1
+# Its elements are points, so that the set has exactly the size that is asked for. How a layer's
+# cost grows does not depend on the group: it sees pairs of elements.
+_GROUP = "T(2)"
+
+Layer = Callable[[Tensor], Tensor]
+
+
+def measure(config: ComplexityConfig) -> dict[str, Any]:
+    """Seconds and megabytes of each layer at each size, and all that they follow from.
+
+    The neighbourhoods are found before the clock starts: in a model that is done once for all
+    layers.
+    """
+    started = time.monotonic()
+    sizes = config.sizes()
+    measurements = []
+    with progress(total=len(sizes), description="complexity", unit=" sizes") as bar:
+        for size, neighbourhood in sizes:
+            measurements += list(_at(config, size, neighbourhood))
+            bar.update()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "settings": config.model_dump(mode="json"),
+        "measurements": measurements,
+        "threads": torch.get_num_threads(),
+        "seconds": time.monotonic() - started,
+        "git_commit": git_commit(),
+        "machine": describe_machine(torch.device("cpu")),
+    }
+
+
+def _at(config: ComplexityConfig, size: int, neighbourhood: int) -> Iterator[dict[str, Any]]:
+    """All layers at one size."""
+    generator = stream(config.seed, "cloud", size, neighbourhood)
+    positions = normal(1, size, 2, generator=generator, dtype=torch.float32, device="cpu")
+    lifted = lift(PointCloud(positions), get_group(_GROUP), LiftConfig())
+    geometry = pair_geometry(
+        lifted, get_group(_GROUP), NeighbourhoodConfig(ball=neighbourhood), kind="log"
+    )
+    features = normal(1, size, config.width, generator=generator, dtype=torch.float32, device="cpu")
+    for name, layer, parameters in layers(config, size, neighbourhood, geometry, lifted.mask):
+        step = _step(layer, features, parameters)
+        yield {
+            "layer": name,
+            "set_size": size,
+            "neighbourhood": neighbourhood,
+            "seconds": shortest_time(step, config.repetitions),
+            "megabytes": peak_bytes(step) / 1e6,
+        }
+
+
+def layers(
+    config: ComplexityConfig, size: int, neighbourhood: int, geometry: PairGeometry, mask: Tensor
+) -> Iterator[tuple[str, Layer, list[nn.Parameter]]]:
+    """Layers of the same width, with random weights."""
+    pair_dimension = geometry.coordinates.shape[-1]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(stream(config.seed, "weights").initial_seed())
+        attention = LieSelfAttention(
+            config.width,
+            config.heads,
+            pair_dimension,
+            AttentionConfig(kernel_width=config.kernel_width),
+        )
+        convolution = LieConv(
+            *(config.width, config.width, pair_dimension),
+            kernel_widths=(32, 32, config.kernel_width),
+        )
+    yield "LieSelfAttention", lambda f: attention(f, geometry), list(attention.parameters())
+    weights = list(convolution.parameters())
+    yield "LieConv", lambda f: convolution(f, mask, geometry), weights
+    if size * neighbourhood <= config.naive_pairs:
+        yield (
+            *("LieConv without the PointConv trick",),
+            lambda f: convolution.forward_naively(f, mask, geometry),
+            weights,
+        )
+
+
+def _step(layer: Layer, features: Tensor, parameters: list[nn.Parameter]) -> Callable[[], None]:
+    """The layer and its gradients, as in training."""
+    given = features.clone().requires_grad_()
+
+    def step() -> None:
+        torch.autograd.grad(layer(given).sum(), [given, *parameters])
+
+    return step
+
+
+def shortest_time(step: Callable[[], None], repetitions: int) -> float:
+    """Seconds, by the repetition that was disturbed least."""
+    step()  # what is done once, such as compiling C code, does not count
+    times = []
+    for _ in range(repetitions):
+        started = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def peak_bytes(step: Callable[[], None]) -> int:
+    """The most memory that tensors which the step makes take at a time."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with _silent_stderr(), torch.profiler.profile(
+        activities=activities, profile_memory=True
+    ) as profile:
+        step()
+    events = [event for event in profile.profiler.kineto_results.events() if _is_memory(event)]
+    most = current = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        current += event.nbytes()
+        most = max(most, current)
+    return most
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """For torch's profiler, which tells of its beginning and end there whatever it is told."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _is_memory(event: Any) -> bool:
+    return bool(event.name() == "[memory]")

@@ -1,0 +1,45 @@
+"""Settings on the command line: --config, --set and --settings."""
+
+import argparse
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+
+def add_settings_options(
+    parser: argparse.ArgumentParser, settings: Callable[[], type[BaseModel]]
+) -> None:
+    """Declare the options.
+
+    Args:
+        parser: of the command.
+        settings: the class of the settings; called when they are listed, and not before, because
+            its module may take seconds to import.
+    """
+    parser.add_argument(
+        "--config", type=Path, help="YAML file of settings; the others are the paper's"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one setting; wins over the file, can be repeated",
+    )
+
+    class ShowSettings(argparse.Action):
+        """--settings: every key with its default and its meaning."""
+
+        def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+            for name, field in settings().model_fields.items():
+                default = "null" if field.default is None else field.default
+                print(f"{name}: {default}")
+                print(textwrap.indent(textwrap.fill(field.description or "", 80), "    "))
+            parser.exit()
+
+    parser.add_argument(
+        "--settings", action=ShowSettings, nargs=0, help="list the settings, and stop"
+    )
