@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 from lietransformer import __version__
 from lietransformer.analysis import command as analysis_command
+from lietransformer.complexity import command as complexity_command
 from lietransformer.data import command as data_command
 from lietransformer.errors import UserError
 from lietransformer.forecast import command as forecast_command
 from lietransformer.invariance import command as invariance_command
+from lietransformer.lifting import command as lifting_command
 from lietransformer.tracking import command as tracking_command
 from lietransformer.training import command as training_command
 
@@ -52,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     training_command.add_parsers(commands)
     tracking_command.add_parser(commands)
     invariance_command.add_parser(commands)
+    complexity_command.add_parser(commands)
+    lifting_command.add_parser(commands)
     analysis_command.add_parsers(commands)
     forecast_command.add_parser(commands)
 

@@ -37,7 +37,7 @@ class Invariance:
 
 def read_invariance(sweep: Sweep) -> Invariance | None:
     """The measurements of a sweep; None where there are none, or none that can be read."""
-    path = sweep.invariance
+    path = sweep.measurements.get("invariance")
     if path is None or not path.exists():
         return None
     return _read(path)

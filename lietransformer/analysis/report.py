@@ -90,7 +90,7 @@ def _table(sweep: Sweep, name: str) -> str:
 
 def _figure(sweep: Sweep, name: str) -> str:
     drawing = draw_figure(name, sweep)
-    title = f"Figure {name.removeprefix('figure')}"
+    title = name.replace("figure", "Figure ") if name.startswith("figure") else "Not in the paper"
     picture = page.picture(
         png(drawing), f"{title}. {drawing.caption}", drawing.figure.get_figwidth()
     )

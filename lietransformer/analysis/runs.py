@@ -19,7 +19,8 @@ Part = Literal["constellations", "data_efficiency", "parameter_efficiency", "abl
 
 MANIFEST = "sweep.json"
 PAPER_TIER = "paper"
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
+_MEASUREMENTS = ("invariance", "complexity", "lifting")
 _LABELS = ("task", "model", "n_train", "target", "augmentation", "seed", "ablation")
 _REQUIRED = ("folder", "task", "model", "seed")
 _RESULTS = ("parameters", "epochs", "git_commit", "dataset_hash", "peak_memory_gb")
@@ -42,14 +43,14 @@ class Sweep:
             says nothing about numbers, the `reason`; what its files say about it; and a column
             such as "best/test/accuracy" for each number. "running" means begun and not ended.
         tier: how large the sweep is; None if there is no manifest that says so.
-        invariance: the file with the measurements of Figure 3.
+        measurements: the files with what was computed without training, such as "invariance".
         warnings: what to know about these runs, in sentences.
     """
 
     results: Path
     runs: pd.DataFrame
     tier: str | None = None
-    invariance: Path | None = None
+    measurements: Mapping[str, Path] = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=())
 
     @property
@@ -105,7 +106,7 @@ def read_sweep(results: Path) -> Sweep:
     return Sweep(
         results,
         _frame(rows),
-        invariance=_only(results.glob("invariance-*.json")),
+        measurements=_only_ones(results),
         warnings=(
             f"There is no {MANIFEST}: all runs in the folder count, and what was planned is not "
             "known.",
@@ -131,13 +132,13 @@ def _listed(results: Path, manifest: Path) -> Sweep:
             )
         )
     assert isinstance(runs, list)
-    invariance = content.get("invariance")
+    measurements = content.get("measurements") or {}
     rows = [_row(results, run) for run in runs]
     return Sweep(
         results,
         _frame(rows),
         tier=content.get("tier"),
-        invariance=results / invariance if invariance else None,
+        measurements={name: results / str(path) for name, path in measurements.items()},
         warnings=tuple(_mixtures(rows)),
     )
 
@@ -257,9 +258,10 @@ def _mixtures(rows: list[dict[str, Any]]) -> Iterator[str]:
             yield f"Runs of {len(different)} different settings are mixed in {name}."
 
 
-def _only(files: Iterator[Path]) -> Path | None:
-    found = list(files)
-    return found[0] if len(found) == 1 else None
+def _only_ones(results: Path) -> dict[str, Path]:
+    """Of each measurement the file, if there is exactly one."""
+    found = {name: list(results.glob(f"{name}-*.json")) for name in _MEASUREMENTS}
+    return {name: files[0] for name, files in found.items() if len(files) == 1}
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -125,9 +125,10 @@ def shortest_time(step: Callable[[], None], repetitions: int) -> float:
 def peak_bytes(step: Callable[[], None]) -> int:
     """The most memory that tensors which the step makes take at a time."""
     activities = [torch.profiler.ProfilerActivity.CPU]
-    with _silent_stderr(), torch.profiler.profile(
-        activities=activities, profile_memory=True
-    ) as profile:
+    with (
+        _silent_stderr(),
+        torch.profiler.profile(activities=activities, profile_memory=True) as profile,
+    ):
         step()
     events = [event for event in profile.profiler.kineto_results.events() if _is_memory(event)]
     most = current = 0

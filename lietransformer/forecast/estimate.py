@@ -141,8 +141,9 @@ def invariance_job(plan: Plan, seconds_of_a_run: float | None) -> Job:
     """The measurement of Figure 3."""
     runs = InvarianceConfig.model_validate(plan.config.invariance).runs
     seconds = None if seconds_of_a_run is None else seconds_of_a_run * runs
-    name = plan.invariance.relative_to(plan.results).as_posix()
-    done = plan.invariance.exists()
+    path = plan.measurements["invariance"]
+    name = path.relative_to(plan.results).as_posix()
+    done = path.exists()
     return Job(name, "figure 3", "", (), {}, seconds, False, None, None, done)
 
 

@@ -135,5 +135,7 @@ class Forecast:
             notes.append("≤: some runs stop when they get no better; these are the most they take.")
         if self.total.unknown:
             notes.append(f"?: {self.total.unknown} jobs could not be measured.")
-        notes.append("Not in it: waiting in a queue, tables and figures (minutes), failed jobs.")
+        notes.append(
+            "Not in it: waiting in a queue, the cost of layers, tables and figures (minutes), failed jobs."
+        )
         return notes

@@ -137,8 +137,12 @@ class SweepConfig(_Part):
     springs: SpringsSweep
     qm9: QM9Sweep
     invariance: _Settings = Field(
-        description="Figure 3: settings of `lietransformer invariance` unlike the paper's"
+        {}, description="Figure 3: settings of `lietransformer invariance` unlike the paper's"
     )
+    complexity: _Settings = Field(
+        {}, description="cost of the layers: settings of `lietransformer complexity`"
+    )
+    lifting: _Settings = Field({}, description="Figure 2: settings of `lietransformer lifting`")
     compute: Compute
     tracking: str = Field(
         "sqlite:///results/mlflow.db", description="MLflow store, or http://HOST:PORT, or none"

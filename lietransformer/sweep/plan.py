@@ -12,11 +12,13 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from lietransformer.complexity.config import ComplexityConfig
 from lietransformer.data.constellations import ConstellationsConfig
 from lietransformer.data.qm9 import QM9Config
 from lietransformer.data.springs import SpringsConfig
 from lietransformer.errors import UserError, explain
 from lietransformer.invariance.config import InvarianceConfig
+from lietransformer.lifting.config import LiftingConfig
 from lietransformer.models.presets import presets
 from lietransformer.settings import validated
 from lietransformer.sweep.config import Ablation, SweepConfig
@@ -38,6 +40,12 @@ _GENERATORS: dict[TaskName, type[BaseModel]] = {
     "constellations": ConstellationsConfig,
     "springs": SpringsConfig,
     "qm9": QM9Config,
+}
+# What is measured or computed without training, by the command that does it.
+_MEASUREMENTS: dict[str, type[BaseModel]] = {
+    "invariance": InvarianceConfig,
+    "complexity": ComplexityConfig,
+    "lifting": LiftingConfig,
 }
 # The model that is changed, and how.
 _ABLATIONS: dict[Ablation, tuple[str, dict[str, Any]]] = {
@@ -61,7 +69,9 @@ class Plan:
         self.results = results
         if config.tracking != NO_TRACKING:
             require_usable(config.tracking)
-        self.invariance: Path = self._invariance()  # the file of Figure 3's measurement
+        self.measurements: dict[str, Path] = {
+            name: self._measurement(name) for name in _MEASUREMENTS
+        }
         self.datasets: dict[TaskName, Dataset] = {
             task: self._dataset(task) for task in get_args(TaskName)
         }
@@ -100,23 +110,26 @@ class Plan:
             if pack.summary.exists() and not all(run.is_done for run in pack.runs)
         ]
 
-    def _invariance(self) -> Path:
-        settings = _checked(InvarianceConfig, self.config.invariance, "invariance")
-        content = settings.model_dump(mode="json")
-        return self.results / f"invariance-{digest(content)}.json"
+    def _measurement(self, name: str) -> Path:
+        """The file that a measurement makes."""
+        settings = _checked(_MEASUREMENTS[name], getattr(self.config, name), name)
+        return self.results / f"{name}-{digest(settings.model_dump(mode='json'))}.json"
 
-    @property
-    def invariance_arguments(self) -> str:
-        return as_sets(self.config.invariance)
+    def measurement_arguments(self, name: str) -> str:
+        """What the command of a measurement is told, for a shell."""
+        return as_sets(getattr(self.config, name))
 
     def manifest(self) -> dict[str, Any]:
         """What belongs to this sweep, for those who read the results: see `analysis`."""
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "tier": self.config.tier,
             "config": self.config.model_dump(mode="json"),
             "runs": list(self._runs()),
-            "invariance": self.invariance.relative_to(self.results).as_posix(),
+            "measurements": {
+                name: path.relative_to(self.results).as_posix()
+                for name, path in self.measurements.items()
+            },
         }
 
     def _runs(self) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ class Results:
     tier: str | None = "paper"
     data: Path | None = None
     runs: list[dict[str, Any]] = field(default_factory=list)
-    invariance: str | None = None
+    measurements: dict[str, str] = field(default_factory=dict)
 
     def add(
         self,
@@ -85,18 +85,17 @@ class Results:
             write_json(
                 self.path / "sweep.json",
                 {
-                    "schema_version": 1,
+                    "schema_version": 2,
                     "tier": self.tier,
                     "config": {},
                     "runs": self.runs,
-                    "invariance": self.invariance,
+                    "measurements": self.measurements,
                 },
             )
         return self.path
 
     def add_invariance(self, errors: Mapping[int, Sequence[float]]) -> None:
         """The measurements of Figure 3."""
-        self.invariance = "invariance-00000000.json"
         generator = np.random.default_rng(0)
         sizes = {"square": 4, "triangle": 3, "pentagon": 5, "L": 5}
         example = {
@@ -112,7 +111,13 @@ class Results:
             "seconds": 1.0,
             "example": example,
         }
-        write_json(self.path / self.invariance, content)
+        self.add_measurement("invariance", content)
+
+    def add_measurement(self, name: str, content: Any) -> Path:
+        """What was computed without training."""
+        self.measurements[name] = f"{name}-00000000.json"
+        write_json(self.path / self.measurements[name], content)
+        return self.path / self.measurements[name]
 
 
 def write_json(path: Path, content: Any) -> None:

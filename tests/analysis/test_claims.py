@@ -26,7 +26,6 @@ from tests.analysis.synthetic import (
     mae,
     rollout_arrays,
     springs_errors,
-    write_json,
 )
 
 Build = Callable[[Results], None]
@@ -208,7 +207,7 @@ def complexity(power: float) -> Build:
             for neighbourhood in (10, 20, 40)
         ]
         content = {"schema_version": 1, "measurements": measurements}
-        write_json(results.path / "complexity.json", content)
+        results.add_measurement("complexity", content)
 
     return build
 

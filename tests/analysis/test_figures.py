@@ -87,7 +87,7 @@ def test_figure3_of_a_damaged_file(
     results = Results(tmp_path)
     results.add_invariance({1: [1.0]})
     results.write()
-    (tmp_path / str(results.invariance)).write_text(content)
+    (tmp_path / results.measurements["invariance"]).write_text(content)
     assert drawn(tmp_path, "figure3").missing
     assert "cannot be read" in caplog.text
 

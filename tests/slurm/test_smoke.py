@@ -24,7 +24,7 @@ def test_the_smoke_tier_from_beginning_to_end(tmp_path: Path) -> None:
     for name in ("report.html", "claims.md", "tables/table1.md", "figures/figure4.png"):
         assert (project.folder / "results" / name).exists()
     jobs = project.jobs()
-    assert {job.rule for job in jobs} == {"dataset", "invariance", "train"}, "others run here"
+    assert {job.rule for job in jobs} == {"dataset", "measure", "train"}, "others run here"
     assert {job.state for job in jobs} == {"COMPLETED"}
     assert len({job.request["Comment"] for job in jobs}) == len(jobs), "each was submitted once"
     compute = _compute(project)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
+from lietransformer.analysis.figures import FIGURES
 from lietransformer.models.presets import presets
 from lietransformer.tasks.base import TaskName
 from tests.tracking.runs import MLFLOW_WARNINGS
@@ -36,7 +37,7 @@ def results(finished: Workplace) -> Path:
 def test_everything_is_there(results: Path) -> None:
     expected = {"report.html", "claims.md", "claims.json", "sweep.json", "mlflow.db"}
     expected |= {f"tables/table{n}.{kind}" for n in (1, 2) for kind in ("md", "csv", "tex")}
-    expected |= {f"figures/figure{n}.{kind}" for n in range(3, 12) for kind in ("pdf", "png")}
+    expected |= {f"figures/{name}.{kind}" for name in FIGURES for kind in ("pdf", "png")}
     assert {name for name in expected if not (results / name).stat().st_size} == set()
 
 

@@ -23,8 +23,8 @@ HOW = (
 ENVIRONMENT = f"../../envs/{'cpu' if SWEEP.compute.device == 'cpu' else 'cuda'}.yaml"
 
 TABLES = {"table1": ["constellations"], "table2": ["qm9"]}
-# Figure 3 is a measurement of models that are not trained.
 FIGURES = {
+    "figure2": [],
     "figure3": [],
     "figure4": ["data_efficiency"],
     "figure5": ["data_efficiency"],
@@ -34,7 +34,10 @@ FIGURES = {
     "figure9": ["data_efficiency"],
     "figure10": ["data_efficiency"],
     "figure11": ["data_efficiency"],
+    "complexity": [],
 }
+# Figures of what is measured without training.
+MEASURED = {"figure2": "lifting", "figure3": "invariance", "complexity": "complexity"}
 PARTS = {
     "constellations": ["constellations"],
     "springs": ["data_efficiency", "parameter_efficiency", "ablations"],
@@ -47,6 +50,7 @@ wildcard_constraints:
     digest="[0-9a-f]{8}",
     table="|".join(TABLES),
     figure="|".join(FIGURES),
+    measurement="|".join(PLAN.measurements),
 
 
 def pack_of(wildcards):

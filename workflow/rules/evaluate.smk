@@ -53,23 +53,26 @@ rule track:
         "lietransformer sync {params.folder} --tracking {params.uri} >{log} 2>&1"
 
 
-rule invariance:
+# What is computed without training: the invariance error (Figure 3), the cost of the layers
+# (appendix G), an example of lifting (Figure 2).
+rule measure:
     output:
-        RESULTS / "invariance-{digest}.json",
+        RESULTS / "{measurement}-{digest}.json",
     log:
-        RESULTS / "logs/invariance-{digest}.log",
+        RESULTS / "logs/{measurement}-{digest}.log",
     benchmark:
-        RESULTS / "benchmarks/invariance-{digest}.tsv"
+        RESULTS / "benchmarks/{measurement}-{digest}.tsv"
     conda:
         ENVIRONMENT
-    threads: 1
+    # Jobs beside it would disturb the times that it takes: on one machine it runs alone.
+    threads: lambda wildcards: workflow.cores if wildcards.measurement == "complexity" else 1
     resources:
         runtime=lambda wildcards, attempt: 60 * attempt,
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         cpus_per_task=1,
     params:
-        settings=PLAN.invariance_arguments,
+        settings=lambda wildcards: PLAN.measurement_arguments(wildcards.measurement),
     message:
-        "Measuring the invariance error of models with sampled lifts (Figure 3)"
+        "Measuring {wildcards.measurement}"
     shell:
-        "lietransformer invariance {params.settings} --out {output} >{log} 2>&1"
+        "lietransformer {wildcards.measurement} {params.settings} --out {output} >{log} 2>&1"

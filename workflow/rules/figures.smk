@@ -5,7 +5,11 @@ localrules:
 rule figure:
     input:
         lambda wildcards: summaries(*FIGURES[wildcards.figure]),
-        lambda wildcards: [PLAN.invariance] if wildcards.figure == "figure3" else [],
+        lambda wildcards: [
+            PLAN.measurements[name]
+            for figure, name in MEASURED.items()
+            if figure == wildcards.figure
+        ],
         sweep=RESULTS / "sweep.json",
     output:
         pdf=RESULTS / "figures/{figure}.pdf",

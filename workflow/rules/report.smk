@@ -6,7 +6,8 @@ localrules:
 rule claims:
     input:
         summaries(*sum(PARTS.values(), [])),
-        PLAN.invariance,
+        PLAN.measurements["invariance"],
+        PLAN.measurements["complexity"],
         sweep=RESULTS / "sweep.json",
     output:
         report(

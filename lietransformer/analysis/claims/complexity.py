@@ -1,57 +1,38 @@
 """Claim 18: appendix G, how time and memory grow."""
 
-import math
 from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
+from typing import get_args
 
 from lietransformer.analysis.claims.verdict import Claim, Condition, Finding, all_hold
-from lietransformer.analysis.runs import Sweep, read_json
+from lietransformer.analysis.costs import Cost, Costs, Size, read_costs
+from lietransformer.analysis.runs import Sweep
 
-FILE = "complexity.json"
 _LAYERS = ("LieSelfAttention", "LieConv")
-_COSTS = ("seconds", "megabytes")
-_SIZES = {"set_size": "neighbourhood", "neighbourhood": "set_size"}  # and what is held fixed
 _EXPONENT = 1.15  # linear, and some room for what a machine adds
-_FEWEST_POINTS = 3
 
 
 def _orders(sweep: Sweep) -> Finding:
-    content = read_json(sweep.results / FILE) or {}
-    measurements = content.get("measurements")
-    if not isinstance(measurements, list) or not measurements:
-        return all_hold([Condition(None, f"there is no measurement of the layers in {FILE}")])
-    return all_hold(list(_conditions(measurements)))
+    costs = read_costs(sweep)
+    if costs is None or not costs.points:
+        return all_hold([Condition(None, "there is no measurement of `lietransformer complexity`")])
+    return all_hold(list(_conditions(costs)))
 
 
-def _conditions(measurements: list[dict[str, Any]]) -> Iterator[Condition]:
+def _conditions(costs: Costs) -> Iterator[Condition]:
     for layer in _LAYERS:
-        own = [point for point in measurements if point.get("layer") == layer]
-        for cost in _COSTS:
-            for along, fixed in _SIZES.items():
+        for cost in get_args(Cost):
+            for along in get_args(Size):
                 where = f"{layer}, {cost} against {along.replace('_', ' ')}"
-                exponent = _steepest(own, cost, along, fixed)
-                if exponent is None:
-                    yield Condition(None, f"{where}: fewer than {_FEWEST_POINTS} sizes measured")
+                known = [
+                    curve.exponent
+                    for curve in costs.curves(layer, cost, along)
+                    if curve.exponent is not None
+                ]
+                if known:
+                    text = f"{where}: grows with the power {max(known):.2f}"
+                    yield Condition(max(known) <= _EXPONENT, text)
                 else:
-                    text = f"{where}: grows with the power {exponent:.2f}"
-                    yield Condition(exponent <= _EXPONENT, text)
-
-
-def _steepest(points: list[dict[str, Any]], cost: str, along: str, fixed: str) -> float | None:
-    """The largest exponent of a power law, over all that is held fixed."""
-    slopes = []
-    for value in {point.get(fixed) for point in points}:
-        own = {
-            float(point[along]): float(point[cost])
-            for point in points
-            if point.get(fixed) == value and point.get(along) and point.get(cost)
-        }
-        if len(own) >= _FEWEST_POINTS:
-            x, y = (np.log(list(numbers)) for numbers in (own.keys(), own.values()))
-            slopes.append(float(np.polyfit(x, y, 1)[0]))
-    return max(slopes) if slopes and all(map(math.isfinite, slopes)) else None
+                    yield Condition(None, f"{where}: too few sizes measured")
 
 
 CLAIMS = (

@@ -6,6 +6,8 @@ from pathlib import Path
 from matplotlib import rc_context
 
 from lietransformer.analysis.figures import (
+    costs,
+    figure2,
     figure3,
     figure4,
     figure10,
@@ -18,6 +20,7 @@ from lietransformer.analysis.figures.style import STYLE
 from lietransformer.analysis.runs import Sweep
 
 FIGURES: dict[str, Callable[[Sweep], Drawing]] = {
+    "figure2": figure2.draw,
     "figure3": figure3.draw,
     "figure4": figure4.draw,
     "figure5": rollout_error.draw_figure5,
@@ -27,6 +30,7 @@ FIGURES: dict[str, Callable[[Sweep], Drawing]] = {
     "figure9": rollout_error.draw_figure9,
     "figure10": figure10.draw,
     "figure11": trajectories.draw_figure11,
+    "complexity": costs.draw,  # which the paper does not have
 }
 
 

@@ -45,10 +45,9 @@ def draw(sweep: Sweep) -> Drawing:
 
 
 def _origin(sweep: Sweep, invariance: Invariance) -> list[str]:
-    assert sweep.invariance is not None
     paper = "" if invariance.runs == _PAPER_RUNS else f"; the paper has {_PAPER_RUNS}"
     return [
-        f"Measurement: {sweep.invariance.name}, {invariance.runs} runs{paper}.",
+        f"Measurement: {sweep.measurements['invariance'].name}, {invariance.runs} runs{paper}.",
         f"Commit: {short_commit(invariance.commit) if invariance.commit else 'unknown'}.",
     ]
 
