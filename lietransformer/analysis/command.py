@@ -1,4 +1,4 @@
-"""The commands `lietransformer tables`, `figures`, `claims` and `report`."""
+"""The commands `lietransformer tables`, `figures`, `claims`, `animation` and `report`."""
 
 import argparse
 from collections.abc import Callable, Collection
@@ -20,6 +20,9 @@ def add_parsers(commands: Any) -> None:
 
     claims = _add(commands, "claims", _claims, "say which of the paper's claims our runs bear out")
     claims.add_argument("--out", type=Path, help="folder (default: RESULTS)")
+
+    animation = _add(commands, "animation", _animation, "the trajectory of Figure 6 as it moves")
+    animation.add_argument("--out", type=Path, help="GIF (default: RESULTS/figures/trajectory.gif)")
 
     report = _add(commands, "report", _report, "put tables, figures and claims on one page")
     report.add_argument("--out", type=Path, help="HTML file (default: RESULTS/report.html)")
@@ -85,6 +88,16 @@ def _figures(options: argparse.Namespace) -> int:
     sweep = read_sweep(options.results)
     for path in write_figures(sweep, names, options.out or options.results / "figures"):
         print(path)
+    return 0
+
+
+def _animation(options: argparse.Namespace) -> int:
+    from lietransformer.analysis.figures.animation import write_animation
+    from lietransformer.analysis.runs import read_sweep
+
+    path = options.out or options.results / "figures" / "trajectory.gif"
+    write_animation(read_sweep(options.results), path)
+    print(path)
     return 0
 
 

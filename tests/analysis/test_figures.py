@@ -5,12 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from PIL import Image
 
 from lietransformer.analysis.figures import FIGURES, draw_figure, write_figures
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.pairs import find_pair
 from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER, squared_errors
 from lietransformer.analysis.runs import read_sweep
+from lietransformer.cli import main
+from lietransformer.lifting.config import LiftingConfig
+from lietransformer.lifting.example import example as lifting_example
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
 from tests.analysis.synthetic import TRAJECTORIES, Results, rollout_arrays, springs_errors
@@ -147,6 +151,54 @@ def test_trajectories(
     assert "300 examples" in drawing.caption  # the nearest to the paper's 400
     assert len(axes_of(drawing)) == panels
     assert len(axes_of(drawing)[0].get_lines()) == 3 * 6  # truth, prediction, start
+
+
+def test_an_animation_has_a_picture_for_each_state(
+    tmp_path: Path, springs_truth: tuple[Path, np.ndarray], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, truth = springs_truth
+    results = Results(tmp_path, data=data)
+    add_pairs(results, [300], seeds=1, truth=truth)
+    assert main(["animation", str(results.write())]) == 0
+    path = tmp_path / "figures" / "trajectory.gif"
+    assert str(path) in capsys.readouterr().out
+    with Image.open(path) as picture:
+        assert getattr(picture, "n_frames", 1) == 1 + truth.shape[1]  # the initial state
+
+
+def test_nothing_to_animate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["animation", str(Results(tmp_path).write())]) == 1
+    assert "train LieTransformer-T2 and LieConv-T2" in capsys.readouterr().err
+    assert not (tmp_path / "figures").exists()
+
+
+def test_figure2_shows_the_example(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    path = results.add_measurement("lifting", lifting_example(LiftingConfig()))
+    results.write()
+    drawing = drawn(tmp_path, "figure2")
+    assert not drawing.missing
+    assert len(axes_of(drawing)) == 4
+    path.write_text('{"elements": [[0, 0]]}')
+    assert drawn(tmp_path, "figure2").missing
+
+
+def test_costs_show_the_exponents(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    sizes = [(n, 4) for n in (16, 32, 64)] + [(32, k) for k in (2, 8)]
+    points = [
+        {"layer": layer, "set_size": n, "neighbourhood": k, "seconds": n * k**2, "megabytes": n}
+        for layer in ("LieSelfAttention", "another")
+        for n, k in sizes
+    ]
+    path = results.add_measurement("complexity", {"measurements": points})
+    results.write()
+    drawing = drawn(tmp_path, "complexity")
+    assert not drawing.missing
+    texts = [{text.get_text() for text in axis.texts} for axis in axes_of(drawing)]
+    assert texts == [{"power 1.00"}, {"power 2.00"}, {"power 1.00"}, {"power 0.00"}]
+    path.write_text(json.dumps({"measurements": [points[0] | {"seconds": -1}]}))
+    assert drawn(tmp_path, "complexity").missing
 
 
 def test_trajectories_of_another_dataset_are_not_drawn(

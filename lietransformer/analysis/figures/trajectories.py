@@ -97,7 +97,7 @@ def _draw_rows(
                 _draw_paths(axis, own[trajectory], true_path)
             heading = [title, f"{LOOKS[model].label}, MSE {pair.errors[model][trajectory]:.1e}"]
             axis.set_title("\n".join(filter(None, heading)))
-        _share_limits(line)
+        share_limits(line)
 
 
 def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> None:
@@ -114,7 +114,7 @@ def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> 
     axis.set(xlabel="x", ylabel="y")
 
 
-def _share_limits(axes: np.ndarray) -> None:
+def share_limits(axes: np.ndarray) -> None:
     """The same square window for both models, so that paths can be compared."""
     x = np.array([axis.get_xlim() for axis in axes])
     y = np.array([axis.get_ylim() for axis in axes])

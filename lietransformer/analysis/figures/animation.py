@@ -1,0 +1,108 @@
+"""The trajectory of Figure 6 as it moves: both models beside the truth."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+
+from lietransformer.analysis.figures.pairs import find_pair, trajectory_size
+from lietransformer.analysis.figures.style import LOOKS, PARTICLES, STYLE, TRUTH, new_figure
+from lietransformer.analysis.figures.trajectories import share_limits
+from lietransformer.analysis.rollouts import (
+    CONVOLUTION,
+    TRANSFORMER,
+    predicted_positions,
+    true_positions,
+)
+from lietransformer.analysis.runs import Sweep
+from lietransformer.errors import UserError, explain
+from lietransformer.files import complete_or_absent
+
+_TRAIL = 12  # states
+_MILLISECONDS = 60  # of each picture
+_LAST_MILLISECONDS = 1500
+_DPI = 100
+
+
+def write_animation(sweep: Sweep, path: Path) -> None:
+    """Write a GIF that repeats for ever."""
+    pictures = list(_pictures(sweep))
+    durations = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
+    with complete_or_absent(path) as part:
+        pictures[0].save(
+            part,
+            format="GIF",
+            save_all=True,
+            append_images=pictures[1:],
+            duration=durations,
+            loop=0,
+            optimize=True,
+        )
+
+
+def _pictures(sweep: Sweep) -> Iterator[Image.Image]:
+    size = trajectory_size(sweep)
+    pair = find_pair(sweep, size)
+    if pair is None:
+        raise _missing(f"roll-outs of both models with the same seed at n = {size:,}")
+    truth = true_positions(sweep, pair.runs[TRANSFORMER], len(pair.errors[TRANSFORMER]))
+    if truth is None:
+        raise _missing("the dataset with the true trajectories")
+    trajectory = pair.good_for_both
+    true_path = truth[trajectory]
+    paths = {}
+    for model in (TRANSFORMER, CONVOLUTION):
+        predicted = predicted_positions(sweep, pair.runs[model])
+        if predicted is None:
+            raise _missing(f"positions of {model}")
+        paths[model] = np.concatenate([true_path[:1], predicted[trajectory]])
+    states = min(len(true_path), *(len(path) for path in paths.values()))
+    with rc_context(STYLE):
+        figure = new_figure(6.0, 3.4)
+        figure.set_dpi(_DPI)
+        axes = figure.subplots(1, 2)
+        canvas = FigureCanvasAgg(figure)
+        for state in range(states):
+            for axis, (model, path) in zip(axes, paths.items(), strict=True):
+                axis.clear()
+                _draw_state(axis, path, true_path, state)
+                axis.set_title(LOOKS[model].label)
+            share_limits(axes)
+            figure.suptitle(f"{size:,} training systems, step {state:3d}", fontsize=8)
+            canvas.draw()
+            yield _in_few_colours(canvas)
+
+
+def _draw_state(axis: Axes, path: np.ndarray, truth: np.ndarray, state: int) -> None:
+    """Where particles are, and where they have just been; the truth in grey."""
+    # Invisible, so that the window does not move: all of the way.
+    for whole in (path, truth):
+        axis.plot(whole[..., 0], whole[..., 1], alpha=0)
+    since = max(0, state - _TRAIL)
+    for particle, colour in zip(range(path.shape[1]), PARTICLES * 9, strict=False):
+        for whole, shade, width, size in ((truth, TRUTH, 3.5, 9), (path, colour, 1.3, 5)):
+            own = whole[since : state + 1, particle]
+            faint = 0.25 if shade == TRUTH else 1.0
+            axis.plot(*own[:, :2].T, color=shade, alpha=faint, linewidth=width)
+            axis.plot(*own[-1, :2], color=shade, alpha=faint, marker="o", markersize=size)
+    axis.set_aspect("equal")
+    axis.tick_params(labelbottom=False, labelleft=False, length=0)
+
+
+def _in_few_colours(canvas: FigureCanvasAgg) -> Image.Image:
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    return picture.quantize(64, dither=Image.Dither.NONE)
+
+
+def _missing(what: str) -> UserError:
+    return UserError(
+        explain(
+            expected=f"{what} to animate",
+            found="none",
+            remedy=f"train {TRANSFORMER} and {CONVOLUTION} on springs first",
+        )
+    )
