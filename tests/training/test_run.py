@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -11,6 +12,7 @@ import torch
 from lietransformer.data import constellations as constellations_data
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.tasks import Evaluation
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.loop import Run
@@ -88,6 +90,37 @@ def test_best_and_final_weights_are_those_of_their_records(
         experiment.model.load_state_dict(folder.weights(which))
         value = experiment.validate()["mse_geometric"]
         assert value == pytest.approx(result[which]["validation/mse_geometric"], rel=1e-6)
+
+
+@pytest.mark.parametrize(("improves", "tests"), [(True, 2), (False, 4)])
+def test_weights_that_are_equal_are_tested_once(
+    tmp_path: Path,
+    springs_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    improves: bool,
+    tests: int,
+) -> None:
+    """Two test sets, for one or two different sets of weights."""
+    scores = iter(range(100) if improves else range(100, 0, -1))
+    validate = Experiment.validate
+    monkeypatch.setattr(
+        Experiment,
+        "validate",
+        lambda self: {**validate(self), self.task.selection: 1.0 / (1 + next(scores))},
+    )
+    tested: list[str] = []
+    test = Experiment.test
+
+    def counted(self: Experiment, name: str) -> Evaluation:
+        tested.append(name)
+        return test(self, name)
+
+    monkeypatch.setattr(Experiment, "test", counted)
+    result = execute(tiny(springs_file), tmp_path / "run")
+    assert len(tested) == tests
+    assert (result["test"]["best"] == result["test"]["final"]) is improves  # type: ignore[index]
+    with h5py.File(tmp_path / "run" / "evaluation.h5") as file:
+        assert set(file) == {"best", "final"}
 
 
 def test_errors_of_each_trajectory_are_stored(tmp_path: Path, springs_file: Path) -> None:
