@@ -32,6 +32,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 reproduce: $(INSTALLED) ## Run all experiments (TIER=smoke, laptop or paper), then say where the results are
 	@$(BIN)/snakemake --cores all $(if $(TIER),--config tier=$(TIER))
+	@$(BIN)/lietransformer places
 
 ui: $(INSTALLED) ## Compare the runs in MLflow's web page
 	@$(BIN)/mlflow ui --backend-store-uri sqlite:///results/mlflow.db

@@ -5,12 +5,15 @@
 #   snakemake --cores all table1                    one part; `snakemake --list-target-rules`
 #   snakemake --cores all --config tier=paper       smoke, laptop (default) or paper
 
+import os
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from lietransformer.errors import UserError
+from lietransformer.settings import read_settings
+from lietransformer.analysis.places import places
 from lietransformer.sweep import Plan
 from lietransformer.sweep.reading import resolve
 
@@ -22,6 +25,10 @@ configfile: "config.yaml"
 
 # Everything is checked here, before any job starts.
 try:
+    for path in workflow.configfiles:
+        read_settings(
+            Path(path)
+        )  # refuses a key that is given twice, which Snakemake does not
     SWEEP = resolve(config, tiers=Path(workflow.basedir, "workflow", "tiers"))
     PLAN = Plan(SWEEP)
 except UserError as error:
@@ -29,11 +36,14 @@ except UserError as error:
 
 RESULTS = PLAN.results
 
-# Run folders are no outputs of Snakemake (see train.smk). It learns here that some were removed.
+# Run folders and MLflow's store are no outputs of Snakemake: it would remove them before it tries a
+# job again. That some are gone it learns here, by the files that stand for them.
 if workflow.is_main_process:
-    for summary in PLAN.summaries_without_runs():
-        logger.warning(f"Runs of {summary} were removed. They will be trained again.")
-        summary.unlink()
+    for path in PLAN.files_that_stand_for_nothing():
+        logger.warning(
+            f"Removed {path}: what it stands for is gone, and is made again."
+        )
+        path.unlink()
 
 
 include: "workflow/rules/common.smk"
@@ -43,10 +53,15 @@ localrules:
     all,
 
 
+# Named here one by one: of what other jobs have used already Snakemake does not notice that it is
+# gone.
 rule all:
     input:
         RESULTS / "report.html",
-        RESULTS / "claims.md",
+        CLAIMS,
+        [files_of_table(name) for name in TABLES],
+        [files_of_figure(name) for name in FIGURES],
+        summaries(*sum(PARTS.values(), [])),
         tracking(*PARTS),
 
 
@@ -60,4 +75,6 @@ include: "workflow/rules/targets.smk"
 
 
 onsuccess:
-    print(closing_words(PLAN))
+    # make says it at its end, also where there was nothing to do.
+    if "MAKELEVEL" not in os.environ:
+        print(places(RESULTS, TRACKING))

@@ -26,8 +26,8 @@ def read_settings(path: Path | None = None, overrides: Sequence[str] = ()) -> di
         if not equals:
             raise UserError(
                 explain(
-                    expected="--set KEY=VALUE",
-                    found=f"--set {override}",
+                    expected="KEY=VALUE",
+                    found=override,
                     remedy="put = between the setting and its value",
                 )
             )
@@ -44,7 +44,7 @@ def read_settings(path: Path | None = None, overrides: Sequence[str] = ()) -> di
                     )
                 )
             mapping[name] = mapping = dict(inner)
-        mapping[last] = _parse(value, f"--set {override}")
+        mapping[last] = _parse(value, override)
     return settings
 
 
@@ -71,7 +71,7 @@ def _read_mapping(path: Path) -> dict[str, Any]:
             explain(
                 expected=f"settings in the YAML file {path}",
                 found=getattr(error, "strerror", None) or "a file that is not text",
-                remedy="check the name given to --config",
+                remedy="check its name",
             )
         ) from error
     settings = _parse(text, str(path))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.errors import UserError, explain
+from lietransformer.tracking.command import add_option as add_tracking_option
 
 
 def add_parsers(commands: Any) -> None:
@@ -26,6 +27,9 @@ def add_parsers(commands: Any) -> None:
 
     report = _add(commands, "report", _report, "put tables, figures and claims on one page")
     report.add_argument("--out", type=Path, help="HTML file (default: RESULTS/report.html)")
+
+    where = _add(commands, "places", _places, "say where everything is")
+    add_tracking_option(where)
 
 
 def _add(
@@ -98,6 +102,13 @@ def _animation(options: argparse.Namespace) -> int:
     path = options.out or options.results / "figures" / "trajectory.gif"
     write_animation(read_sweep(options.results), path)
     print(path)
+    return 0
+
+
+def _places(options: argparse.Namespace) -> int:
+    from lietransformer.analysis.places import places
+
+    print(places(options.results, options.tracking))
     return 0
 
 

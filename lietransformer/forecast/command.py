@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+_CONFIG = Path("config.yaml")
 _TIERS = Path("workflow", "tiers")
 
 
@@ -17,7 +18,12 @@ def add_parser(commands: Any) -> None:
         "`snakemake` is run, with the same --configfile and --config.",
     )
     parser.add_argument(
-        "--configfile", type=Path, default=Path("config.yaml"), help="(default: %(default)s)"
+        "--configfile",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="YAML files of settings that win over config.yaml",
     )
     parser.add_argument(
         "--config",
@@ -95,8 +101,10 @@ def _forecast(options: argparse.Namespace) -> int:
     from lietransformer.training.run_folder import write_json
 
     # As Snakemake does it: what is given within a key leaves the rest of the key as it is.
-    given = merged(read_settings(options.configfile), read_settings(None, options.config))
-    sweep = resolve(given, _TIERS)
+    given: dict[str, Any] = {}
+    for path in (_CONFIG, *options.configfile):
+        given = merged(given, read_settings(path))
+    sweep = resolve(merged(given, read_settings(None, options.config)), _TIERS)
     plan = Plan(sweep, options.results)
     if options.speed is None:
         measured = measure_all(plan, options.seconds)

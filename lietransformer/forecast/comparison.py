@@ -45,7 +45,7 @@ def read_forecast(path: Path) -> dict[str, Any]:
     """A forecast that was kept."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(stored, dict) and "jobs" in stored:
+        if isinstance(stored, dict) and isinstance(stored.get("jobs"), list):
             return stored
         problem = "something else"
     except (OSError, ValueError) as error:

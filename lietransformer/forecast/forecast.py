@@ -136,6 +136,7 @@ class Forecast:
         if self.total.unknown:
             notes.append(f"?: {self.total.unknown} jobs could not be measured.")
         notes.append(
-            "Not in it: waiting in a queue, the cost of layers, tables and figures (minutes), failed jobs."
+            "Not in it: waiting in a queue, the cost of layers, tables and figures (minutes), "
+            "failed jobs."
         )
         return notes

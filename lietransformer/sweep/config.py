@@ -20,7 +20,11 @@ _NOT_FOR_TRAINING = (
 
 def _as_list(value: object) -> object:
     """A number of seeds stands for the first so many."""
-    return list(range(value)) if type(value) is int else value
+    if type(value) is not int:
+        return value
+    if value < 0:
+        raise ValueError("the number of seeds must be 0 or more")
+    return list(range(value))
 
 
 def _are_settings_of_a_run(value: object) -> object:
@@ -111,7 +115,8 @@ class QM9Sweep(_Trained):
 class Limits(_Part):
     """What a training job of a task may take; both grow with each new try."""
 
-    runtime: int = Field(ge=1, description="minutes")
+    # Five minutes before its end a job is told to save itself: see slurm/config.yaml.
+    runtime: int = Field(ge=6, description="minutes, more than five")
     memory: int = Field(ge=1, description="MB")
 
 

@@ -32,7 +32,7 @@ from lietransformer.sweep.jobs import (
     slug,
 )
 from lietransformer.tasks.base import TaskName
-from lietransformer.tracking.address import NO_TRACKING, require_usable
+from lietransformer.tracking.address import NO_TRACKING, SQLITE, database_of, require_usable
 from lietransformer.training.config import RunConfig
 
 _SOURCE = Path("config.yaml")
@@ -102,13 +102,17 @@ class Plan:
             )
         ]
 
-    def summaries_without_runs(self) -> list[Path]:
-        """Files that say that runs are done which are no longer there."""
-        return [
+    def files_that_stand_for_nothing(self) -> list[Path]:
+        """Summaries of runs, and signs of an MLflow store, that are no longer there."""
+        summaries = [
             pack.summary
             for pack in self.packs.values()
             if pack.summary.exists() and not all(run.is_done for run in pack.runs)
         ]
+        uri = self.config.tracking
+        is_lost = uri.startswith(SQLITE) and not database_of(uri).exists()
+        signs = self.results / "tracking"
+        return [*summaries, *(sorted(signs.glob("*")) if is_lost else ())]
 
     def _measurement(self, name: str) -> Path:
         """The file that a measurement makes."""
@@ -124,7 +128,8 @@ class Plan:
         return {
             "schema_version": 2,
             "tier": self.config.tier,
-            "config": self.config.model_dump(mode="json"),
+            # Without what says how and where: it would make all tables anew, with the same numbers.
+            "config": self.config.model_dump(mode="json", exclude={"compute", "tracking"}),
             "runs": list(self._runs()),
             "measurements": {
                 name: path.relative_to(self.results).as_posix()

@@ -50,6 +50,9 @@ def require_usable_option(given: str | None) -> None:
 def _sync(options: argparse.Namespace) -> int:
     from lietransformer.tracking.ingest import run_folders
 
+    if options.tracking == NO_TRACKING:
+        print("Nothing is tracked.")
+        return 0
     uri = tracking_uri(options.tracking)
     for folder in options.folders:
         if not folder.is_dir():

@@ -112,5 +112,5 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 
 
 def test_an_override_without_a_value() -> None:
-    with pytest.raises(UserError, match="KEY=VALUE; found --set systems"):
+    with pytest.raises(UserError, match="KEY=VALUE; found systems"):
         read_config(SpringsConfig, None, ["systems"])

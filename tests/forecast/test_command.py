@@ -81,8 +81,10 @@ def test_a_mistake_in_the_sweep_is_found_before_measuring(
 
 def test_settings_within_a_key_leave_the_rest_of_it(tmp_path: Path) -> None:
     speeds = kept_forecast(tmp_path)
-    (tmp_path / "config.yaml").write_text("tier: smoke\ncompute: {seeds_per_job: 3}\n")
-    arguments = ("--configfile", str(tmp_path / "config.yaml"), "--config", *ONE_MODEL)
+    (tmp_path / "one.yaml").write_text("tier: smoke\n")
+    (tmp_path / "two.yaml").write_text("compute: {seeds_per_job: 3}\n")
+    files = [str(tmp_path / name) for name in ("one.yaml", "two.yaml")]
+    arguments = ("--configfile", *files, "--config", *ONE_MODEL)
     speed = ("--speed", str(tmp_path / "forecast.json"))
     assert forecast(tmp_path, *speed, *arguments, "compute={checkpoint_every: 5}") == 0
     stored = json.loads((tmp_path / "forecast.json").read_text())

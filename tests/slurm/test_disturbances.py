@@ -66,6 +66,23 @@ def test_a_job_over_its_time_limit_goes_on_in_the_next_one(
     _assert_same_numbers(project, undisturbed, seeds=range(2))
 
 
+def test_a_job_that_slurm_ends_at_its_limit_goes_on_in_the_next_one(
+    project: Project, undisturbed: Project
+) -> None:
+    """No signal before: what was saved a moment ago is all there is."""
+    project.configure(ONE_PACK)
+    unwarned = ("--set-resources", "train:runtime=1", "train:slurm_extra=--nice=1")
+    with project.driver("--until", "train", *IMPATIENT, *unwarned) as driver:
+        _held_in_the_middle(project, driver, "0-1")
+        project.finish(driver)
+
+    first, *_, last = project.jobs_of("0-1")
+    assert (first.state, last.state) == ("TIMEOUT", "COMPLETED")
+    assert project.sessions(0) == 1
+    assert project.sessions(1) >= 2
+    _assert_same_numbers(project, undisturbed, seeds=range(2))
+
+
 def test_a_killed_driver_leaves_its_jobs_to_the_next_one(
     project: Project, undisturbed: Project
 ) -> None:

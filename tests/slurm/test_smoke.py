@@ -12,6 +12,8 @@ from lietransformer.tasks.base import TaskName
 from tests.slurm.project import ROOT, Job, Project
 
 GPU = "gres:gpu:1"
+# Minutes and MB of jobs that train nothing.
+_OTHER_RULES = {"dataset": (30, 2000), "measure": (60, 4000)}
 
 
 @pytest.mark.usefixtures("cluster")
@@ -33,7 +35,8 @@ def test_the_smoke_tier_from_beginning_to_end(tmp_path: Path) -> None:
             limits = compute.limits[_task(job)]
             _assert_request(job, limits.runtime, limits.memory, compute.threads, GPU)
         else:
-            assert "TresPerJob" not in job.request, "a GPU is for training only"
+            runtime, memory = _OTHER_RULES[job.rule]
+            _assert_request(job, runtime, memory, cpus=1, gpu=None)
 
 
 def test_jobs_on_a_cluster_without_gpus(project: Project) -> None:

@@ -127,6 +127,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"springs__data_efficiency__seeds": "ten"}, r"springs\.data_efficiency\.seeds: .*list"),
     ({"springs__data_efficiency__n_train": [0]}, r"springs\.data_efficiency\.n_train\.0: "),
     ({"springs__training": {"seed": 1}}, r"springs\.training: seed: set where the sweep says"),
+    ({"springs__data_efficiency__seeds": -1}, r"seeds: the number of seeds must be 0 or more"),
+    ({"compute__limits__qm9__runtime": 5}, r"compute\.limits\.qm9\.runtime: "),
     ({"compute__device": "tpu"}, r"compute\.device: "),
     ({"compute__seeds_per_job": 0}, r"compute\.seeds_per_job: "),
     ({"springs__data_efficiency__models": ["LieConv"]}, "models of springs .*found 'LieConv'"),

@@ -65,6 +65,35 @@ def test_the_readmes_picture_is_snakemakes_own(place: Workplace) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("sqlite:///my folder/runs.db", "--tracking 'sqlite:///my folder/runs.db' >"),
+        ("http://me:{x}@host/?a=1&b=2", "--tracking 'http://me:{x}@host/?a=1&b=2' --wait >"),
+    ],
+)
+def test_an_address_of_a_store_is_one_word(place: Workplace, uri: str, words: str) -> None:
+    process = place.snakemake("qm9", "-n", "--printshellcmds", "--config", f"tracking={uri}")
+    assert process.returncode == 0, process.stderr
+    assert words in process.stdout
+
+
+@pytest.mark.parametrize("name", ["data/springs-00000000.h5", "invariance-00000000.json"])
+def test_nothing_is_made_under_the_hash_of_other_settings(place: Workplace, name: str) -> None:
+    process = place.snakemake(f"results/{name}", "--dry-run")
+    assert process.returncode == 1
+    assert "MissingRuleException" in process.stdout + process.stderr
+
+
+def test_a_key_that_is_given_twice(tmp_path: Path) -> None:
+    place = Workplace.make(tmp_path / "project")
+    with (place.path / "config.yaml").open("a") as file:
+        file.write("qm9: {seeds: 1}\nqm9: {n_train: 10}\n")
+    process = place.snakemake("--dry-run")
+    assert process.returncode == 1
+    assert "a key that is given twice" in process.stdout + process.stderr
+
+
 def test_settings_within_a_mapping(place: Workplace) -> None:
     """Epochs and a null that Snakemake hands over as texts."""
     changes = ("springs__training={epochs: 2, evaluations: 1, patience: null}", "qm9__n_train=null")
@@ -77,7 +106,6 @@ def test_settings_within_a_mapping(place: Workplace) -> None:
 def test_without_tracking_there_is_no_store(place: Workplace) -> None:
     rules = place.would_do("--config", "tracking=none")
     assert "track" not in rules
-    assert "tracking_store" not in rules
     assert rules["train"] == 26
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     place = Workplace.make(tmp_path_factory.mktemp("smoke") / "project")
     process = place.snakemake("--cores", "2")
     assert process.returncode == 0, process.stdout + process.stderr
-    assert "The sweep of the tier smoke is complete." in process.stdout + process.stderr
+    assert "Results of the tier smoke:" in process.stdout
+    assert "report    results/report.html" in process.stdout
     return place
 
 
@@ -137,6 +139,46 @@ def test_a_summary_that_was_lost_is_made_again_without_training(
     target = str(summary.relative_to(place.path))
     assert place.snakemake("--cores", "2", target).returncode == 0
     assert summary.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("removed", "rules"),
+    [
+        ("tables/table1.tex", {"table"}),
+        ("figures/figure4.pdf", {"figure"}),
+        ("figures", {"figure"}),
+        ("claims.json", {"claims"}),
+        ("mlflow.db", {"tracking_store", "track"}),
+    ],
+)
+def test_what_was_removed_is_made_again_without_training(
+    finished: Workplace, tmp_path: Path, removed: str, rules: set[str]
+) -> None:
+    place = finished.copy(tmp_path / "project")
+    path = place.path / "results" / removed
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    planned = place.would_do().keys() - {"all", "report_page", "total"}
+    assert planned == rules
+
+
+def test_tracking_or_not_re_trains_nothing_and_makes_no_table_anew(finished: Workplace) -> None:
+    for tracking in ("none", "http://localhost:5000"):
+        planned = finished.would_do("--config", f"tracking={tracking}").keys()
+        assert not planned & {"train", "table", "figure", "manifest"}
+
+
+def test_snakemakes_own_report(finished: Workplace, tmp_path: Path) -> None:
+    place = finished.copy(tmp_path / "project")
+    process = place.snakemake("--report", "report.zip")
+    assert process.returncode == 0, process.stdout + process.stderr
+    with zipfile.ZipFile(place.path / "report.zip") as file:
+        text = "".join(
+            file.read(name).decode() for name in file.namelist() if name.endswith((".html", ".js"))
+        )
+    for name in (*FIGURES, "table1", "table2"):
+        assert f"{name}." in text
+    for caption in ("How far LieTransformer-SE2 is from invariance", "Mean absolute error on QM9"):
+        assert caption in text
 
 
 def test_a_run_that_was_removed_is_trained_again(finished: Workplace, tmp_path: Path) -> None:

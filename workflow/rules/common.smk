@@ -1,5 +1,6 @@
 # What the rules share.
 
+import shlex
 import sys
 
 from lietransformer.tracking.address import NO_TRACKING, is_server
@@ -13,11 +14,13 @@ TRACKING = SWEEP.tracking
 LIVE_TRACKING = TRACKING if is_server(TRACKING) else NO_TRACKING
 
 # How runs are computed. Not among the `params` of `train`: a change of those would start jobs again
-# whose runs are done.
+# whose runs are done. So it becomes part of the shell command as it is, in which Snakemake looks for
+# braces.
 HOW = (
     f"--device {SWEEP.compute.device} --checkpoint-every {SWEEP.compute.checkpoint_every}"
-    f" --tracking {LIVE_TRACKING} --wait"
+    f" --tracking {shlex.quote(LIVE_TRACKING)} --wait"
 )
+HOW = HOW.replace("{", "{{").replace("}", "}}")
 
 # Whether runs may use a GPU is known where they run; the packages for one do for a CPU as well.
 ENVIRONMENT = f"../../envs/{'cpu' if SWEEP.compute.device == 'cpu' else 'cuda'}.yaml"
@@ -43,14 +46,16 @@ PARTS = {
     "springs": ["data_efficiency", "parameter_efficiency", "ablations"],
     "qm9": ["qm9"],
 }
+CLAIMS = [RESULTS / "claims.md", RESULTS / "claims.json"]
 
 
 wildcard_constraints:
     task="constellations|springs|qm9",
-    digest="[0-9a-f]{8}",
+    # With the hash of their settings: what is asked for under another one is not made.
+    dataset="|".join(data.path.stem for data in PLAN.datasets.values()),
+    measurement="|".join(path.stem for path in PLAN.measurements.values()),
     table="|".join(TABLES),
     figure="|".join(FIGURES),
-    measurement="|".join(PLAN.measurements),
 
 
 def pack_of(wildcards):
@@ -59,9 +64,23 @@ def pack_of(wildcards):
     return PLAN.packs[folder / f"seeds-{wildcards.seeds}.json"]
 
 
-def tracking(*names):
-    """Files that say that MLflow has something; none where nothing is tracked."""
-    return [] if TRACKING == NO_TRACKING else [RESULTS / "tracking" / name for name in names]
+def kind_of(wildcards):
+    """Which dataset a file is: it has that name, and a hash of the settings."""
+    return wildcards.dataset.rpartition("-")[0]
+
+
+def command_of(wildcards):
+    """The command of a measurement: its file has that name, and a hash of the settings."""
+    return wildcards.measurement.rpartition("-")[0]
+
+
+def tracking(*tasks):
+    """Files that say that MLflow has the runs of tasks; none where nothing is tracked."""
+    return (
+        []
+        if TRACKING == NO_TRACKING
+        else [RESULTS / "tracking" / task for task in tasks]
+    )
 
 
 def summaries(*parts):
@@ -69,18 +88,9 @@ def summaries(*parts):
     return [pack.summary for pack in PLAN.packs_for(*parts)]
 
 
-def closing_words(plan):
-    """Where everything is."""
-    store = f"make ui, or mlflow ui --backend-store-uri {TRACKING}"
-    return "\n".join(
-        [
-            "",
-            f"The sweep of the tier {plan.config.tier} is complete.",
-            f"  report        {RESULTS / 'report.html'}",
-            f"  verdicts      {RESULTS / 'claims.md'}",
-            f"  tables        {RESULTS / 'tables'}",
-            f"  figures       {RESULTS / 'figures'}",
-            f"  runs          {RESULTS / 'runs'}",
-            f"  MLflow        {NO_TRACKING if TRACKING == NO_TRACKING else store}",
-        ]
-    )
+def files_of_table(name):
+    return [RESULTS / "tables" / f"{name}.{kind}" for kind in ("md", "csv", "tex")]
+
+
+def files_of_figure(name):
+    return [RESULTS / "figures" / f"{name}.{kind}" for kind in ("pdf", "png")]

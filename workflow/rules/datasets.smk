@@ -1,10 +1,10 @@
 rule dataset:
     output:
-        RESULTS / "data/{task}-{digest}.h5",
+        RESULTS / "data/{dataset}.h5",
     log:
-        RESULTS / "logs/data/{task}-{digest}.log",
+        RESULTS / "logs/data/{dataset}.log",
     benchmark:
-        RESULTS / "benchmarks/data/{task}-{digest}.tsv"
+        RESULTS / "benchmarks/data/{dataset}.tsv"
     conda:
         ENVIRONMENT
     threads: 1
@@ -13,8 +13,9 @@ rule dataset:
         mem_mb=lambda wildcards, attempt: 2000 * attempt,
         cpus_per_task=1,
     params:
-        settings=lambda wildcards: PLAN.datasets[wildcards.task].arguments,
+        kind=lambda wildcards: kind_of(wildcards),
+        settings=lambda wildcards: PLAN.datasets[kind_of(wildcards)].arguments,
     message:
-        "Generating the dataset {wildcards.task}"
+        "Generating the dataset {wildcards.dataset}"
     shell:
-        "lietransformer data {wildcards.task} {params.settings} --out {output} >{log} 2>&1"
+        "lietransformer data {params.kind} {params.settings} --out {output} >{log} 2>&1"

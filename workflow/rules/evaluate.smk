@@ -20,11 +20,11 @@ rule tracking_store:
         runtime=10,
         mem_mb=1000,
     params:
-        uri=TRACKING,
+        uri=lambda wildcards: TRACKING,  # a function: no braces are filled
     message:
         "Preparing the MLflow store"
     shell:
-        "lietransformer sync --tracking {params.uri} >{log} 2>&1"
+        "lietransformer sync --tracking {params.uri:q} >{log} 2>&1"
 
 
 rule track:
@@ -44,35 +44,37 @@ rule track:
         runtime=60,
         mem_mb=1000,
     params:
-        uri=TRACKING,
+        uri=lambda wildcards: TRACKING,  # a function: no braces are filled
         folder=lambda wildcards: RESULTS / "runs" / wildcards.task,
     message:
         "Bringing the runs of {wildcards.task} into MLflow"
     shell:
         "mkdir -p {params.folder} && "
-        "lietransformer sync {params.folder} --tracking {params.uri} >{log} 2>&1"
+        "lietransformer sync {params.folder} --tracking {params.uri:q} >{log} 2>&1"
 
 
 # What is computed without training: the invariance error (Figure 3), the cost of the layers
 # (appendix G), an example of lifting (Figure 2).
 rule measure:
     output:
-        RESULTS / "{measurement}-{digest}.json",
+        RESULTS / "{measurement}.json",
     log:
-        RESULTS / "logs/{measurement}-{digest}.log",
+        RESULTS / "logs/{measurement}.log",
     benchmark:
-        RESULTS / "benchmarks/{measurement}-{digest}.tsv"
+        RESULTS / "benchmarks/{measurement}.tsv"
     conda:
         ENVIRONMENT
-    # Jobs beside it would disturb the times that it takes: on one machine it runs alone.
-    threads: lambda wildcards: workflow.cores if wildcards.measurement == "complexity" else 1
+    # Jobs beside it would disturb the times that it takes: on one machine it runs alone, because
+    # Snakemake gives a rule that wants more cores than there are all of them.
+    threads: lambda wildcards: 1000 if command_of(wildcards) == "complexity" else 1
     resources:
         runtime=lambda wildcards, attempt: 60 * attempt,
         mem_mb=lambda wildcards, attempt: 4000 * attempt,
         cpus_per_task=1,
     params:
-        settings=lambda wildcards: PLAN.measurement_arguments(wildcards.measurement),
+        command=lambda wildcards: command_of(wildcards),
+        settings=lambda wildcards: PLAN.measurement_arguments(command_of(wildcards)),
     message:
-        "Measuring {wildcards.measurement}"
+        "Measuring {params.command}"
     shell:
-        "lietransformer {wildcards.measurement} {params.settings} --out {output} >{log} 2>&1"
+        "lietransformer {params.command} {params.settings} --out {output} >{log} 2>&1"

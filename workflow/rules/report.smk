@@ -10,12 +10,8 @@ rule claims:
         PLAN.measurements["complexity"],
         sweep=RESULTS / "sweep.json",
     output:
-        report(
-            RESULTS / "claims.md",
-            caption="../report/claims.rst",
-            category="Claims",
-        ),
-        RESULTS / "claims.json",
+        report(CLAIMS[0], caption="../report/claims.rst", category="Claims"),
+        CLAIMS[1],
     log:
         RESULTS / "logs/claims.log",
     benchmark:

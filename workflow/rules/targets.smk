@@ -7,7 +7,8 @@ for name in TABLES:
         name:
             name
         input:
-            RESULTS / f"tables/{name}.md",
+            files_of_table(name),
+            summaries(*TABLES[name]),
         localrule: True
 
 
@@ -17,7 +18,8 @@ for name in FIGURES:
         name:
             name
         input:
-            RESULTS / f"figures/{name}.png",
+            files_of_figure(name),
+            summaries(*FIGURES[name]),
         localrule: True
 
 
@@ -28,12 +30,12 @@ for name in PARTS:
             name
         input:
             [
-                RESULTS / f"tables/{table}.md"
+                files_of_table(table)
                 for table, parts in TABLES.items()
                 if set(parts) <= set(PARTS[name])
             ],
             [
-                RESULTS / f"figures/{figure}.png"
+                files_of_figure(figure)
                 for figure, parts in FIGURES.items()
                 if parts and set(parts) <= set(PARTS[name])
             ],

@@ -6,7 +6,7 @@
 rule train:
     input:
         data=lambda wildcards: ancient(pack_of(wildcards).configuration.data.path),
-        store=ancient(tracking("store")),
+        store=ancient(RESULTS / "tracking/store"),
     output:
         RESULTS / "runs/{task}/{model}/{variant}/seeds-{seeds}.json",
     log:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -65,7 +66,7 @@ def _pictures(sweep: Sweep) -> Iterator[Image.Image]:
         figure = new_figure(6.0, 3.4)
         figure.set_dpi(_DPI)
         axes = figure.subplots(1, 2)
-        canvas = FigureCanvasAgg(figure)
+        canvas: Any = FigureCanvasAgg(figure)
         for state in range(states):
             for axis, (model, path) in zip(axes, paths.items(), strict=True):
                 axis.clear()
@@ -93,7 +94,7 @@ def _draw_state(axis: Axes, path: np.ndarray, truth: np.ndarray, state: int) -> 
     axis.tick_params(labelbottom=False, labelleft=False, length=0)
 
 
-def _in_few_colours(canvas: FigureCanvasAgg) -> Image.Image:
+def _in_few_colours(canvas: Any) -> Image.Image:
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     return picture.quantize(64, dither=Image.Dither.NONE)
 

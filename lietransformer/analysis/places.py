@@ -1,0 +1,40 @@
+"""Where everything is."""
+
+from pathlib import Path
+
+from lietransformer.analysis.runs import MANIFEST, read_json
+from lietransformer.tracking.address import (
+    DEFAULT_URI,
+    NO_TRACKING,
+    database_of,
+    is_server,
+    tracking_uri,
+)
+
+_PLACES = {
+    "report": "report.html",
+    "verdicts": "claims.md",
+    "tables": "tables",
+    "figures": "figures",
+    "runs": "runs",
+}
+
+
+def places(results: Path, tracking: str | None = None) -> str:
+    """What there is in a folder of results, and how to see it."""
+    tier = (read_json(results / MANIFEST) or {}).get("tier")
+    lines = [f"Results{f' of the tier {tier}' if tier else ''}:"]
+    found = {name: results / place for name, place in _PLACES.items() if (results / place).exists()}
+    lines += [f"  {name:8}  {path}" for name, path in found.items()]
+    mlflow = _mlflow(tracking_uri(tracking))
+    if mlflow:
+        lines.append(f"  {'MLflow':8}  {mlflow}")
+    return "\n".join(lines) if len(lines) > 1 else f"There are no results in {results} yet."
+
+
+def _mlflow(uri: str) -> str | None:
+    if is_server(uri):
+        return uri
+    if uri == NO_TRACKING or not database_of(uri).exists():
+        return None
+    return "make ui" if uri == DEFAULT_URI else f"mlflow ui --backend-store-uri {uri}"
