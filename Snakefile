@@ -63,6 +63,8 @@ rule all:
         [files_of_figure(name) for name in FIGURES],
         summaries(*sum(PARTS.values(), [])),
         tracking(*PARTS),
+    message:
+        "All of the sweep is there"
 
 
 include: "workflow/rules/datasets.smk"

@@ -10,6 +10,8 @@ for name in TABLES:
             files_of_table(name),
             summaries(*TABLES[name]),
         localrule: True
+        message:
+            "All of {rule} is there"
 
 
 for name in FIGURES:
@@ -21,6 +23,8 @@ for name in FIGURES:
             files_of_figure(name),
             summaries(*FIGURES[name]),
         localrule: True
+        message:
+            "All of {rule} is there"
 
 
 for name in PARTS:
@@ -42,3 +46,5 @@ for name in PARTS:
             summaries(*PARTS[name]),
             tracking(name),
         localrule: True
+        message:
+            "All of {rule} is there"

@@ -56,7 +56,8 @@ def _draw(figure: Figure, content: dict[str, Any]) -> str:
     by_point = [colours[i] for i in of_each]
 
     plane = figure.add_axes((0.065, 0.25, 0.175, 0.53))
-    plane.scatter(*points.T, c=colours, s=24)
+    x, y = points.T
+    plane.scatter(x, y, c=colours, s=24)
     plane.set(xlabel="$x$", ylabel="$y$", aspect="equal")
     _title(figure, 0.15, "points $x_i$")
     plane.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
