@@ -32,7 +32,7 @@ def _invariant_to_translation(sweep: Sweep) -> Finding:
             conditions.append(Condition(None, f"{model}: no finished run"))
             continue
         largest = max(abs(change) for change in changes.values())
-        text = f"{model}: accuracy changes by {largest:.4f} at most ({len(changes)} runs)"
+        text = f"{model}: accuracy changes by {largest:.4f} at most (runs: {len(changes)})"
         conditions.append(Condition(largest <= _UNCHANGED, text))
     return all_hold(conditions)
 

@@ -51,10 +51,8 @@ def _draw_panel(axis: Axes, pair: Pair, *, is_highlighted: bool) -> None:
     both = np.concatenate([x, y])
     shown = both[np.isfinite(both) & (both > 0)]
     logarithms = np.log10(shown) if shown.size else np.array([0.5])
-    ends = [
-        10 ** np.floor(logarithms.min()),
-        10 ** (np.floor(logarithms.max()) + 1),
-    ]  # whole decades
+    # Whole decades, and room for the marks of what lies at their ends.
+    ends = [10 ** np.floor(logarithms.min() - 0.1), 10 ** (np.floor(logarithms.max() + 0.1) + 1)]
     axis.plot(ends, ends, color=TRUTH, linewidth=0.7, linestyle=":")
     axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     for direction in (axis.xaxis, axis.yaxis):
