@@ -1,5 +1,6 @@
 """A table as HTML, for the report."""
 
+import re
 from html import escape
 
 from lietransformer.analysis.tables.table import Cell, Row, Table
@@ -11,7 +12,7 @@ def render(table: Table) -> str:
     width = len(table.columns) + 1
     lines = ["<table><thead>"]
     for line, stub in enumerate(table.stub):
-        headings = "".join(f"<th>{escape(column.headings[line])}</th>" for column in table.columns)
+        headings = "".join(f"<th>{_heading(column.headings[line])}</th>" for column in table.columns)
         lines.append(f"<tr><th>{escape(stub)}</th>{headings}</tr>")
     lines.append("</thead><tbody>")
     section = ""
@@ -21,6 +22,12 @@ def render(table: Table) -> str:
             lines.append(f'<tr><th class="section" colspan="{width}">{escape(section)}</th></tr>')
         lines.append(f"<tr><th>{_name(row)}</th>{_cells(row, table)}</tr>")
     return "\n".join([*lines, "</tbody></table>"])
+
+
+def _heading(text: str) -> str:
+    """D_test^T2 with a lowered and a raised part."""
+    lowered = re.sub(r"_(\w+)", r"<sub>\1</sub>", escape(text))
+    return re.sub(r"\^(\w+)", r"<sup>\1</sup>", lowered)
 
 
 def _name(row: Row) -> str:
