@@ -57,7 +57,7 @@ def _examined(title: str, check: Callable[[], Iterable[Finding]]) -> Section:
     findings: list[Finding] = []
     try:
         for finding in check():
-            findings.append(finding)
+            findings.append(finding)  # one by one: what was found before a failure counts
     except ImportError as error:
         findings.append(
             Finding("problem", f"could not be checked: {error}", "run `make setup` to install it")

@@ -46,7 +46,7 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def size(number_of_bytes: float) -> str:
+def size(number_of_bytes: int) -> str:
     """A size for people."""
     giga = number_of_bytes / 1e9
     return f"{giga:,.1f} GB" if giga >= 1 else f"{number_of_bytes / 1e6:,.1f} MB"

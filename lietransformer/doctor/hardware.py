@@ -29,7 +29,7 @@ def check() -> Iterator[Finding]:
     yield judge_gpus(find_gpus())
 
 
-def judge_memory(available: float, total: float) -> Finding:
+def judge_memory(available: int, total: int) -> Finding:
     """Whether there is enough for a run."""
     what = f"{size(available)} of {size(total)} memory available"
     if available >= _LITTLE_MEMORY:

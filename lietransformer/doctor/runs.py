@@ -58,21 +58,25 @@ def examine(folder: RunFolder, *, thorough: bool = False) -> ExaminedRun:
     if _is_worked_on(folder):
         return ExaminedRun(folder, "running", _hash_of(folder))
     try:
-        return _examine(folder, thorough=thorough)
-    except _Broken as error:
-        fault, remedy = str(error), error.remedy
-    except PermissionError as error:
-        fault, remedy = str(error), _PERMISSIONS
-    except UserError as error:
-        fault, remedy = str(error).rstrip("."), _TRAIN_AGAIN
+        examined = _examine(folder, thorough=thorough)
     except Exception as error:  # files can hold anything, and libraries say so in many ways
-        fault, remedy = f"{type(error).__name__}: {error}", _TRAIN_AGAIN
-    # A run that was begun, or removed, while we looked is not broken.
+        examined = ExaminedRun(folder, "broken", _hash_of(folder), *_explained(error))
+    # A run that was begun again, or removed, while we looked is not what it seemed to be.
     if _is_worked_on(folder):
         return ExaminedRun(folder, "running", _hash_of(folder))
-    if not folder.path.exists():
-        return ExaminedRun(folder, "gone")
-    return ExaminedRun(folder, "broken", _hash_of(folder), fault, remedy)
+    return examined if folder.path.exists() else ExaminedRun(folder, "gone")
+
+
+def _explained(error: Exception) -> tuple[str, str]:
+    """What is broken, and what to do."""
+    match error:
+        case _Broken():
+            return str(error), error.remedy
+        case PermissionError():
+            return str(error), _PERMISSIONS
+        case UserError():
+            return str(error).rstrip("."), _TRAIN_AGAIN
+    return f"{type(error).__name__}: {error}", _TRAIN_AGAIN
 
 
 def _is_worked_on(folder: RunFolder) -> bool:

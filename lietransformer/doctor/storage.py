@@ -40,7 +40,7 @@ def check(results: Path) -> Iterator[Finding]:
     yield from judge_mount(kind, options)
 
 
-def judge_room(place: Path, free: float) -> Finding:
+def judge_room(place: Path, free: int) -> Finding:
     """Whether there is room for more runs."""
     what = f"{size(free)} free at {place}"
     remedy = (

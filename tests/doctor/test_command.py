@@ -60,8 +60,9 @@ def test_a_sweep_in_order(
     assert snapshot(results.parent) == before
 
 
+@pytest.mark.usefixtures("database")
 def test_everything_at_once_and_nothing_is_changed(
-    results: Path, database: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
+    results: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = results / "runs"
     finished(runs / "good", springs_file)
@@ -74,7 +75,6 @@ def test_everything_at_once_and_nothing_is_changed(
     os.mkfifo(results / "pipe.part")
     (results / "loop").symlink_to(results)
     (Path(os.fsdecode(bytes(results) + b"/\xff\n.part"))).write_text("a name that is no text")
-    before = snapshot(results)
     with held_by_another_process(runs / ".resume" / "now" / "lock"):
         before = snapshot(results)
         assert main(["doctor", str(results), "--json"]) == 1
@@ -117,11 +117,9 @@ def test_a_check_that_fails_itself_does_not_silence_the_others(
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(leftovers, "check", fail)
-    monkeypatch.setitem(sys.modules, "lietransformer.doctor.datasets", None)
     assert main(["doctor", str(results)]) == 1
     said = capsys.readouterr().out
     assert "problem  could not be checked: ZeroDivisionError: oops" in said
-    assert "problem  could not be checked: import of lietransformer.doctor.datasets" in said
     assert "\nMLflow\n" in said
 
 
@@ -142,4 +140,4 @@ def test_the_words_for_numbers() -> None:
     assert some(["a", "b"]) == "a, b"
     assert some(list("abcde")) == "a, b, c and 2 more"
     assert [counted(1, "run"), counted(1200, "run")] == ["1 run", "1,200 runs"]
-    assert [size(2.5e6), size(3e9)] == ["2.5 MB", "3.0 GB"]
+    assert [size(2_500_000), size(3 * 10**9)] == ["2.5 MB", "3.0 GB"]

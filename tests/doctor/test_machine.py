@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
 from lietransformer.doctor import hardware, storage, tools, versions
 from lietransformer.doctor.hardware import Gpus, judge_gpus, judge_memory
@@ -56,7 +55,6 @@ def test_packages_that_are_missing_or_too_old(
         "unheard-of>=2 is not installed",
         f"numpy>=999 is needed, {version('numpy')} installed",
     )
-    assert Requirement("numpy>=999").name == "numpy"
 
 
 # ---- hardware
@@ -64,8 +62,8 @@ def test_packages_that_are_missing_or_too_old(
 
 def test_this_machine() -> None:
     assert len(list(hardware.check())) == 3
-    assert judge_memory(8e9, 16e9).level == "ok"
-    assert judge_memory(1e9, 16e9).level == "warning"
+    assert judge_memory(8 * 10**9, 16 * 10**9).level == "ok"
+    assert judge_memory(10**9, 16 * 10**9).level == "warning"
 
 
 NO_GPU = Gpus(
@@ -158,7 +156,7 @@ def test_a_place_to_write(tmp_path: Path) -> None:
 
 
 def test_room(tmp_path: Path) -> None:
-    rooms = [100e9, 5e9, 0.5e9]
+    rooms = [10**11, 5 * 10**9, 5 * 10**8]
     found = [storage.judge_room(tmp_path, room).level for room in rooms]
     assert found == ["ok", "warning", "problem"]
     assert levels(storage.judge_number_of_files(10**6)) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lietransformer.data.reader import DatasetFile
 from lietransformer.doctor import datasets, leftovers, sweep
 from lietransformer.doctor.findings import Finding
 from lietransformer.doctor.listing import list_results
@@ -37,9 +38,11 @@ def cut_off(path: Path) -> None:
 
 
 def alter(path: Path) -> None:
-    """One bit in the middle of its numbers."""
+    """One bit of its numbers."""
+    file = DatasetFile(path, verify=False)
+    place = file.array(file.names[0]).offset  # type: ignore[attr-defined]
     content = bytearray(path.read_bytes())
-    content[-9] ^= 1
+    content[place] ^= 1
     path.write_bytes(content)
 
 
@@ -101,6 +104,11 @@ def with_status(folder: RunFolder, **changes: object) -> None:
     folder.result_file.write_text(json.dumps(folder.result() | changes))
 
 
+def replace(path: Path, make: Callable[[Path], None]) -> None:
+    path.unlink()
+    make(path)
+
+
 FAULTS: dict[str, tuple[Callable[[RunFolder], object], str]] = {
     "config": (lambda run: run.config_file.write_text("{"), "a file that is not JSON"),
     "settings": (
@@ -118,14 +126,8 @@ FAULTS: dict[str, tuple[Callable[[RunFolder], object], str]] = {
     "weights": (lambda run: cut_off(run.model_file), "model.pt is damaged"),
     "no test": (lambda run: run.evaluation_file.unlink(), "evaluation.h5 is missing"),
     "test": (lambda run: cut_off(run.evaluation_file), "evaluation.h5 is damaged"),
-    "folder": (
-        lambda run: (run.model_file.unlink(), run.model_file.mkdir()),
-        "model.pt is no file",
-    ),
-    "pipe": (
-        lambda run: (run.result_file.unlink(), os.mkfifo(run.result_file)),
-        "result.json is no file",
-    ),
+    "folder": (lambda run: replace(run.model_file, Path.mkdir), "model.pt is no file"),
+    "pipe": (lambda run: replace(run.result_file, os.mkfifo), "result.json is no file"),
 }
 
 

@@ -92,7 +92,8 @@ def test_runs_beside_the_store(results: Path, database: Path, springs_file: Path
     assert the("note", check_store(results)).items == (its_hash,)
 
 
-def test_a_writer_at_work(results: Path, database: Path) -> None:
+@pytest.mark.usefixtures("database")
+def test_a_writer_at_work(results: Path) -> None:
     with held_by_another_process(results / "mlflow.db.lock"):
         found = check_store(results)
     assert levels(found) == ["note", "ok"]
