@@ -30,15 +30,11 @@ def _beside_manifest(results: Path, runs: Sequence[ExaminedRun]) -> Iterator[Fin
     try:
         sweep = read_sweep(results)
         planned = {results / str(folder) for folder in sweep.runs["folder"]}
-    except UserError as error:
-        yield Finding("problem", str(error).rstrip("."), f"run `snakemake {results / MANIFEST}`")
-        return
     except Exception as error:  # a file that someone edited can hold anything
-        yield Finding(
-            "problem",
-            f"{MANIFEST} cannot be read ({type(error).__name__}: {error})",
-            "remove it and run `snakemake`, which writes it",
-        )
+        what = f"{MANIFEST} cannot be read ({type(error).__name__}: {error})"
+        if isinstance(error, UserError):
+            what = str(error).rstrip(".")
+        yield Finding("problem", what, "remove it and run `snakemake`, which writes it")
         return
     found = {run.folder.path: run for run in runs if run.status != "gone"}
     missing = sorted(map(str, planned - found.keys()))

@@ -15,6 +15,7 @@ from lietransformer.data.writer import create_dataset
 from lietransformer.doctor.findings import Finding, Level
 from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
 from lietransformer.training.run_folder import RunFolder, write_json
+from tests.sweep.sweeps import plan
 from tests.training.runs import tiny
 
 WEIGHTS = {"weight": torch.arange(3.0)}
@@ -63,10 +64,7 @@ def write_manifest(results: Path, runs: Iterable[Path], **config: Any) -> None:
     """The list of the runs that a sweep wants."""
     labels = {"task": "springs", "model": "LieConv-T2", "seed": 0}
     listed = [{"folder": path.relative_to(results).as_posix(), **labels} for path in runs]
-    write_json(
-        results / "sweep.json",
-        {"schema_version": 1, "tier": "smoke", "config": config, "runs": listed},
-    )
+    write_json(results / "sweep.json", plan().manifest() | {"config": config, "runs": listed})
 
 
 HOLDER = """
