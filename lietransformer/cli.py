@@ -11,6 +11,7 @@ from lietransformer import __version__
 from lietransformer.analysis import command as analysis_command
 from lietransformer.complexity import command as complexity_command
 from lietransformer.data import command as data_command
+from lietransformer.doctor import command as doctor_command
 from lietransformer.errors import UserError
 from lietransformer.forecast import command as forecast_command
 from lietransformer.invariance import command as invariance_command
@@ -58,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     lifting_command.add_parser(commands)
     analysis_command.add_parsers(commands)
     forecast_command.add_parser(commands)
+    doctor_command.add_parser(commands)
 
     quickstart = commands.add_parser(
         "quickstart", help="build a LieTransformer-SE(2), measure its invariance, train it"

@@ -30,6 +30,13 @@ _FLAGS_ALSO = ("-fno-trapping-math", "-ffinite-math-only", "-fno-signed-zeros")
 _LIBRARY = ("-fopenmp", "-shared", "-fPIC")
 # Compilers for these processors shun their widest vectors unless told otherwise.
 _WIDE_VECTORS = {"x86_64": ("-mprefer-vector-width=512",), "AMD64": ("-mprefer-vector-width=512",)}
+# A few lines that need of a compiler what our files need.
+_TRIAL = """
+void doubled(float *numbers, int count) {
+    #pragma omp parallel for
+    for (int i = 0; i < count; i++) numbers[i] *= 2;
+}
+"""
 
 
 @functools.cache
@@ -42,8 +49,7 @@ def load(source: str, definitions: tuple[tuple[str, int], ...] = ()) -> ctypes.C
     """
     if not is_possible():
         return None
-    flags = (*_FLAGS, *_FLAGS_ALSO, *_LIBRARY, *_WIDE_VECTORS.get(platform.machine(), ()))
-    command = [*find_compiler(), *flags, *(f"-D{name}={value}" for name, value in definitions)]
+    command = [*_compiler_with_flags(), *(f"-D{name}={value}" for name, value in definitions)]
     for cache in (_cache, _temporary_cache):
         try:
             return _load_from(cache(), source, command)
@@ -68,6 +74,23 @@ def find_compiler() -> list[str]:
     return []
 
 
+def complaint() -> str | None:
+    """What keeps the compiler from compiling such code as ours; None if nothing does."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "trial.c"
+        source.write_text(_TRIAL)
+        try:
+            _compile(_compiler_with_flags(), source, Path(folder) / "trial.so")
+        except (OSError, subprocess.SubprocessError) as error:
+            return _reason(error)
+    return None
+
+
+def _compiler_with_flags() -> list[str]:
+    flags = (*_FLAGS, *_FLAGS_ALSO, *_LIBRARY, *_WIDE_VECTORS.get(platform.machine(), ()))
+    return [*find_compiler(), *flags]
+
+
 def _load_from(folder: Path, source: str, command: list[str]) -> ctypes.CDLL:
     """The compiled code in a folder, after compiling it into there if need be."""
     compiled = folder / f"{Path(source).stem}-{_fingerprint(source, command)}.so"
@@ -82,10 +105,17 @@ _problems: list[str] = []
 
 def _warn(problem: Exception) -> None:
     """Say that a compiler is there but of no use; of several reasons only the first."""
-    said = problem.stderr if isinstance(problem, subprocess.CalledProcessError) else str(problem)
-    _problems.append(said.strip().partition("\n")[0])
+    _problems.append(_reason(problem))
     if len(_problems) == 1:
         log.warning("computing without C code, more slowly: cannot compile it (%s)", *_problems)
+
+
+def _reason(problem: Exception) -> str:
+    """The first line of what the compiler said, or of what kept it from running."""
+    said = str(problem)
+    if isinstance(problem, subprocess.CalledProcessError):
+        said = problem.stderr.strip() or f"exit code {problem.returncode}"
+    return said.partition("\n")[0]
 
 
 def _compile(command: list[str], source: Path, compiled: Path) -> None:

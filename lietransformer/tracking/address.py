@@ -9,6 +9,7 @@ from lietransformer.files import require_writable_name
 DEFAULT_URI = "sqlite:///results/mlflow.db"
 NO_TRACKING = "none"
 SQLITE = "sqlite:///"
+ARTIFACTS = "mlflow-artifacts"  # the folder of files beside a database
 
 
 def tracking_uri(given: str | None) -> str:

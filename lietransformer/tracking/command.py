@@ -48,7 +48,7 @@ def require_usable_option(given: str | None) -> None:
 
 
 def _sync(options: argparse.Namespace) -> int:
-    from lietransformer.tracking.ingest import run_folders
+    from lietransformer.tracking.folders import run_folders
 
     if options.tracking == NO_TRACKING:
         print("Nothing is tracked.")

@@ -1,23 +1,18 @@
 """From a run folder to a run in MLflow, as far as the folder has come; safe to repeat."""
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
 from lietransformer.models.presets import Preset
-from lietransformer.tracking.store import ARTIFACTS
+from lietransformer.tracking.folders import HASH_TAG, SYNCED_TAG, digest_of
 from lietransformer.training.config import RunConfig
 from lietransformer.training.run_folder import RunFolder, read_lines
 
 T = TypeVar("T")
-
-HASH_TAG = "lietransformer.hash"
-SYNCED_TAG = "lietransformer.synced"
 
 # What the store takes in one call.
 _METRICS_AT_ONCE = 1000
@@ -28,8 +23,6 @@ _NOT_CURVES = ("step", "time")
 # Numbers that differ by more are those of another run. Less can be rounding: a run that goes on
 # with other threads repeats what it did after its checkpoint, almost but not quite.
 _TOLERANCE = 1e-3
-# Folders that MLflow keeps artifacts in: ours, and those of its server unless told otherwise.
-_COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
 
 
 class Ingestion:
@@ -50,7 +43,7 @@ class Ingestion:
     def update(self) -> bool:
         """Bring the run in MLflow to where the folder is; whether there was anything to do."""
         # Read before anything is sent: what is added meanwhile is for the next time.
-        digest = _digest(self._folder) if self._folder.is_done else None
+        digest = digest_of(self._folder) if self._folder.is_done else None
         points = [*self._curves(), *(self._final_metrics() if digest else ())]
         run_id = self._attach(digest)
         if self._is_superseded or (digest is not None and digest == self._synced):
@@ -200,16 +193,6 @@ def run_tags(config: RunConfig) -> dict[str, str]:
     }
 
 
-def run_folders(root: Path) -> list[RunFolder]:
-    """Every run below a folder, or the folder itself; not MLflow's copies of their files."""
-    files = sorted(root.rglob("config.json"))
-    return [
-        RunFolder(path.parent)
-        for path in files
-        if not _COPIES.intersection(path.relative_to(root).parts)
-    ]
-
-
 def _flat(config: RunConfig) -> Iterator[tuple[str, str]]:
     for name, value in config.identity.items():
         if isinstance(value, dict):
@@ -231,15 +214,6 @@ def _points(values: dict[str, Any], step: int) -> Iterator[Metric]:
 def _is_repeatable(key: str) -> bool:
     """What the machine does is never the same; a drift of what is conserved is all rounding."""
     return not key.startswith("system/") and not key.endswith("_drift")
-
-
-def _digest(folder: RunFolder) -> str:
-    """Of the files that a run ends with. The machine is watched until after the result."""
-    files = (folder.metrics_file, folder.system_file, folder.result_file)
-    content = hashlib.sha256()
-    for path in files:
-        content.update(path.read_bytes() if path.exists() else b"")
-    return content.hexdigest()
 
 
 def _cut(items: Sequence[T], length: int) -> Iterator[Sequence[T]]:

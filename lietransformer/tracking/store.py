@@ -12,9 +12,14 @@ from mlflow.exceptions import MlflowException
 
 from lietransformer.files import complete_or_absent, exclusive
 from lietransformer.tasks.base import TaskName
-from lietransformer.tracking.address import SQLITE, database_of, is_server, require_usable
+from lietransformer.tracking.address import (
+    ARTIFACTS,
+    SQLITE,
+    database_of,
+    is_server,
+    require_usable,
+)
 
-ARTIFACTS = "mlflow-artifacts"
 _SECONDS_BETWEEN_TRIES = 0.05
 
 

@@ -9,7 +9,7 @@ import torch
 from mlflow import MlflowClient
 from mlflow.entities import Run as TrackedRun
 
-from lietransformer.tracking.ingest import HASH_TAG
+from lietransformer.tracking.folders import HASH_TAG
 from lietransformer.training.config import read_runs
 from lietransformer.training.interruption import Interruption
 from lietransformer.training.loop import Run

@@ -8,7 +8,7 @@ import pytest
 from mlflow import MlflowClient
 
 from lietransformer.cli import main
-from lietransformer.tracking.ingest import SYNCED_TAG
+from lietransformer.tracking.folders import SYNCED_TAG
 from lietransformer.tracking.live import LiveTracking
 from lietransformer.training.interruption import Interrupted, Interruption
 from lietransformer.training.run_folder import RunFolder

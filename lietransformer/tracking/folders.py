@@ -1,0 +1,31 @@
+"""What a run folder and its run in MLflow are matched by. No MLflow is needed to know it."""
+
+import hashlib
+from pathlib import Path
+
+from lietransformer.tracking.address import ARTIFACTS
+from lietransformer.training.run_folder import RunFolder
+
+HASH_TAG = "lietransformer.hash"
+SYNCED_TAG = "lietransformer.synced"
+# Folders that MLflow keeps artifacts in: ours, and those of its server unless told otherwise.
+COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
+
+
+def run_folders(root: Path) -> list[RunFolder]:
+    """Every run below a folder, or the folder itself; not MLflow's copies of their files."""
+    files = sorted(root.rglob("config.json"))
+    return [
+        RunFolder(path.parent)
+        for path in files
+        if not COPIES.intersection(path.relative_to(root).parts)
+    ]
+
+
+def digest_of(folder: RunFolder) -> str:
+    """Of the files that a run ends with. The machine is watched until after the result."""
+    files = (folder.metrics_file, folder.system_file, folder.result_file)
+    content = hashlib.sha256()
+    for path in files:
+        content.update(path.read_bytes() if path.exists() else b"")
+    return content.hexdigest()
