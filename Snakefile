@@ -79,4 +79,4 @@ include: "workflow/rules/targets.smk"
 onsuccess:
     # make says it at its end, also where there was nothing to do.
     if "MAKELEVEL" not in os.environ:
-        print(places(RESULTS, TRACKING))
+        print(places(RESULTS))

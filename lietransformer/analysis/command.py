@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.errors import UserError, explain
-from lietransformer.tracking.command import add_option as add_tracking_option
 
 
 def add_parsers(commands: Any) -> None:
@@ -28,8 +27,7 @@ def add_parsers(commands: Any) -> None:
     report = _add(commands, "report", _report, "put tables, figures and claims on one page")
     report.add_argument("--out", type=Path, help="HTML file (default: RESULTS/report.html)")
 
-    where = _add(commands, "places", _places, "say where everything is")
-    add_tracking_option(where)
+    _add(commands, "places", _places, "say where everything is")
 
 
 def _add(
@@ -108,7 +106,7 @@ def _animation(options: argparse.Namespace) -> int:
 def _places(options: argparse.Namespace) -> int:
     from lietransformer.analysis.places import places
 
-    print(places(options.results, options.tracking))
+    print(places(options.results))
     return 0
 
 

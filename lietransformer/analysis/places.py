@@ -8,7 +8,6 @@ from lietransformer.tracking.address import (
     NO_TRACKING,
     database_of,
     is_server,
-    tracking_uri,
 )
 
 _PLACES = {
@@ -20,13 +19,14 @@ _PLACES = {
 }
 
 
-def places(results: Path, tracking: str | None = None) -> str:
+def places(results: Path) -> str:
     """What there is in a folder of results, and how to see it."""
-    tier = (read_json(results / MANIFEST) or {}).get("tier")
+    manifest = read_json(results / MANIFEST) or {}
+    tier = manifest.get("tier")
     lines = [f"Results{f' of the tier {tier}' if tier else ''}:"]
     found = {name: results / place for name, place in _PLACES.items() if (results / place).exists()}
     lines += [f"  {name:8}  {path}" for name, path in found.items()]
-    mlflow = _mlflow(tracking_uri(tracking))
+    mlflow = _mlflow(str((manifest.get("config") or {}).get("tracking", DEFAULT_URI)))
     if mlflow:
         lines.append(f"  {'MLflow':8}  {mlflow}")
     return "\n".join(lines) if len(lines) > 1 else f"There are no results in {results} yet."

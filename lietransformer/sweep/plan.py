@@ -128,8 +128,8 @@ class Plan:
         return {
             "schema_version": 2,
             "tier": self.config.tier,
-            # Without what says how and where: it would make all tables anew, with the same numbers.
-            "config": self.config.model_dump(mode="json", exclude={"compute", "tracking"}),
+            # Without what says how: it would make all tables anew, with the same numbers.
+            "config": self.config.model_dump(mode="json", exclude={"compute"}),
             "runs": list(self._runs()),
             "measurements": {
                 name: path.relative_to(self.results).as_posix()

@@ -6,7 +6,7 @@ import pytest
 
 from lietransformer.analysis.places import places
 from lietransformer.cli import main
-from tests.analysis.synthetic import Results
+from tests.analysis.synthetic import Results, write_json
 
 
 def test_names_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,12 +34,13 @@ def test_how_to_see_mlflow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, line: str | None
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    write_json(Path("sweep.json"), {"config": {"tracking": uri}})
     Path("runs").mkdir()
     Path("there.db").touch()
-    last = places(Path(), uri).splitlines()[-1]
+    last = places(Path()).splitlines()[-1]
     assert last == ("  runs      runs" if line is None else f"  MLflow    {line}")
 
 
 def test_nothing_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["places", str(tmp_path), "--tracking", "none"]) == 0
+    assert main(["places", str(tmp_path)]) == 0
     assert "no results" in capsys.readouterr().out

@@ -12,7 +12,9 @@ def render(table: Table) -> str:
     width = len(table.columns) + 1
     lines = ["<table><thead>"]
     for line, stub in enumerate(table.stub):
-        headings = "".join(f"<th>{_heading(column.headings[line])}</th>" for column in table.columns)
+        headings = "".join(
+            f"<th>{_heading(column.headings[line])}</th>" for column in table.columns
+        )
         lines.append(f"<tr><th>{escape(stub)}</th>{headings}</tr>")
     lines.append("</thead><tbody>")
     section = ""
