@@ -1,26 +1,23 @@
 """The command `lietransformer lifting`."""
 
-import argparse
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
-from lietransformer.files import require_writable_name
-from lietransformer.settings_options import add_settings_options
-from lietransformer.signals import undisturbed
+from lietransformer.measurement_command import add_measurement
 
 
 def add_parser(commands: Any) -> None:
     """Declare the subcommand."""
-    parser = commands.add_parser(
+    add_measurement(
+        commands,
         "lifting",
-        help="lift a small point cloud to SE(2), to be drawn (Figure 2)",
+        summary="lift a small point cloud to SE(2), to be drawn (Figure 2)",
         description="Lift a small point cloud to SE(2) and choose the neighbourhood of one "
         "element, with the code that models use. `lietransformer figures` draws it.",
+        settings=_settings,
+        measure=_example,
+        table=_table,
     )
-    add_settings_options(parser, _settings)
-    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
-    parser.add_argument("--force", action="store_true", help="replace the file if it is there")
-    parser.set_defaults(run=_lift)
 
 
 def _settings() -> Any:
@@ -29,15 +26,11 @@ def _settings() -> Any:
     return LiftingConfig
 
 
-def _lift(options: argparse.Namespace) -> int:
-    with undisturbed():
-        from lietransformer.data.config import read_config
-        from lietransformer.lifting.example import example
-        from lietransformer.training.run_folder import write_json
+def _example(config: Any) -> dict[str, Any]:
+    from lietransformer.lifting.example import example
 
-    config = read_config(_settings(), options.config, options.set)
-    require_writable_name(options.out, replace=options.force)
-    made = example(config)
-    write_json(options.out, made)
-    print(f"{options.out}: {len(made['points'])} points, {len(made['elements'])} elements")
-    return 0
+    return example(config)
+
+
+def _table(made: dict[str, Any]) -> Iterator[str]:
+    yield f"{len(made['points'])} points, {len(made['elements'])} elements"
