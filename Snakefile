@@ -47,7 +47,7 @@ rule all:
     input:
         RESULTS / "report.html",
         RESULTS / "claims.md",
-        tracking(*PARTS),
+        tracking(*PARTS, "summary"),
 
 
 include: "workflow/rules/datasets.smk"
