@@ -3,11 +3,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce ui quickstart test lint format schema bench clean
+.PHONY: help setup reproduce ui screenshots quickstart test lint format schema bench clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+RESULTS := results
+STORE := $(RESULTS)/mlflow.db
+PORT := 5000
 
 # The first interpreter that runs, has pip and is new enough. Override with PYTHON=/path/to/it.
 PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do \
@@ -34,8 +37,18 @@ reproduce: $(INSTALLED) ## Run all experiments (TIER=smoke, laptop or paper), th
 	@$(BIN)/snakemake --cores all $(if $(TIER),--config tier=$(TIER))
 	@$(BIN)/lietransformer places
 
-ui: $(INSTALLED) ## Compare the runs in MLflow's web page
-	@$(BIN)/mlflow ui --backend-store-uri sqlite:///results/mlflow.db
+# For this machine alone, without MLflow's telemetry and without its processes for jobs that are
+# not ours.
+ui: $(STORE) $(INSTALLED) ## Compare the runs in MLflow's web page (PORT=5000)
+	@echo "In some seconds MLflow is at http://127.0.0.1:$(PORT); Ctrl-C ends it."
+	@MLFLOW_DISABLE_TELEMETRY=true MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --host 127.0.0.1 --port $(PORT) --workers 1 --backend-store-uri sqlite:///$(STORE)
+
+$(STORE):
+	@echo "Expected runs in $@; found no such file. Run the experiments first: make reproduce." >&2
+	@exit 1
+
+screenshots: $(STORE) $(INSTALLED) ## Photograph MLflow's web page for the README (needs chromium)
+	@$(BIN)/python -m tests.tracking.screenshots $(RESULTS) docs/pictures
 
 quickstart: $(INSTALLED) ## Build a LieTransformer-SE(2), measure its invariance, train it for a minute
 	@$(BIN)/lietransformer quickstart

@@ -62,7 +62,7 @@ rule all:
         [files_of_table(name) for name in TABLES],
         [files_of_figure(name) for name in FIGURES],
         summaries(*sum(PARTS.values(), [])),
-        tracking(*PARTS),
+        tracking(*PARTS, "summary"),
     message:
         "All of the sweep is there"
 

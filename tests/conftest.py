@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.reader import DatasetFile
+from tests.browser import Browser, open_browser
 
 # Small tensors: the suite gains from more processes, not from more threads in each.
 torch.set_num_threads(1)
@@ -34,6 +35,13 @@ def without_shape_checks() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A real browser that has not been anywhere yet."""
+    with open_browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 # Datasets that many tests read.

@@ -27,6 +27,12 @@ def add_parser(commands: Any) -> None:
         nargs="*",
         help="run folders, or folders of them; none: only prepare the store",
     )
+    sync.add_argument(
+        "--summary",
+        action="store_true",
+        help="bring what folders of results amount to, their tables, figures, verdicts and "
+        "report, as one run, instead of their runs",
+    )
     add_option(sync)
     sync.set_defaults(run=_sync)
 
@@ -48,8 +54,6 @@ def require_usable_option(given: str | None) -> None:
 
 
 def _sync(options: argparse.Namespace) -> int:
-    from lietransformer.tracking.folders import run_folders
-
     if options.tracking == NO_TRACKING:
         print("Nothing is tracked.")
         return 0
@@ -63,7 +67,23 @@ def _sync(options: argparse.Namespace) -> int:
                     remedy="check the name",
                 )
             )
-    folders = [run for folder in options.folders for run in run_folders(folder)]
+    return (_sync_summaries if options.summary else _sync_runs)(uri, options.folders)
+
+
+def _sync_summaries(uri: str, folders: list[Path]) -> int:
+    from lietransformer.tracking.summary import add_summary
+
+    with _store(uri) as client:
+        for folder in folders:
+            is_new = add_summary(client, folder)
+            print(f"{uri}: {folder} {'summarised' if is_new else 'has not changed'}")
+    return 0
+
+
+def _sync_runs(uri: str, roots: list[Path]) -> int:
+    from lietransformer.tracking.folders import run_folders
+
+    folders = [run for root in roots for run in run_folders(root)]
     finished = [run for run in folders if run.is_done]
     changed = sync(uri, finished)
     unfinished = len(folders) - len(finished)
@@ -77,16 +97,27 @@ def _sync(options: argparse.Namespace) -> int:
 def sync(uri: str, folders: list[Any]) -> int:
     """Bring run folders into a store; how many were not up to date."""
     from lietransformer.tracking.ingest import Ingestion
-    from lietransformer.tracking.store import open_store, reason
 
     changed, broken = 0, []
+    with _store(uri) as client:
+        for folder in folders:
+            try:
+                changed += Ingestion(client, folder).update()
+            except UserError as error:  # this folder's, and no reason to leave out others
+                broken.append(str(error))
+    if broken:
+        raise UserError(f"{changed} runs were brought up to date, but not all: {' '.join(broken)}")
+    return changed
+
+
+@contextmanager
+def _store(uri: str) -> Iterator[Any]:
+    """A client of the store; what goes wrong with it is for the user to mend."""
+    from lietransformer.tracking.store import open_store, reason
+
     try:
         with open_store(uri) as client:
-            for folder in folders:
-                try:
-                    changed += Ingestion(client, folder).update()
-                except UserError as error:  # this folder's, and no reason to leave out others
-                    broken.append(str(error))
+            yield client
     except UserError:
         raise
     except Exception as error:  # MLflow, SQLAlchemy and HTTP have no common ancestor
@@ -97,9 +128,6 @@ def sync(uri: str, folders: list[Any]) -> int:
                 remedy="check the address and that the server runs; nothing is lost, sync again",
             )
         ) from error
-    if broken:
-        raise UserError(f"{changed} runs were brought up to date, but not all: {' '.join(broken)}")
-    return changed
 
 
 @contextmanager

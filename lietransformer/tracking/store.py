@@ -20,6 +20,7 @@ from lietransformer.tracking.address import (
     require_usable,
 )
 
+SUMMARY = "summary"  # the experiment beside those of the tasks
 _SECONDS_BETWEEN_TRIES = 0.05
 
 
@@ -30,7 +31,7 @@ def reason(error: Exception) -> str:
 
 @contextmanager
 def open_store(uri: str) -> Iterator[MlflowClient]:
-    """A client whose store has its tables and an experiment for each task.
+    """A client whose store has its tables, an experiment for each task and one for summaries.
 
     A SQLite file has one writer at a time: others wait here for their turn.
     """
@@ -49,8 +50,8 @@ def open_store(uri: str) -> Iterator[MlflowClient]:
         if database is not None and not database.exists():
             _create(database)
         client = MlflowClient(tracking_uri=uri)
-        for task in get_args(TaskName):
-            _require_experiment(client, task, database)
+        for name in (*get_args(TaskName), SUMMARY):
+            _require_experiment(client, name, database)
         yield client
 
 

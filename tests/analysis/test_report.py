@@ -1,9 +1,4 @@
-import html
-import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,21 +8,16 @@ from lietransformer.analysis.report import write_report
 from lietransformer.analysis.runs import read_sweep
 from lietransformer.analysis.tables import TABLES
 from tests.analysis.synthetic import COMMIT, Results, accuracies
+from tests.browser import Browser, one_at_a_time
 
-# Says in the title what became of a page of the width of a telephone.
-_PROBE = """
-<iframe id="frame" style="width: 360px; height: 600px" srcdoc="{page}"></iframe>
-<script>
-addEventListener("load", () => {{
-  const page = document.getElementById("frame").contentDocument;
-  const broken = [...page.querySelectorAll("a")]
-    .filter(link => !page.querySelector(link.getAttribute("href"))).length;
-  const seen = [...page.images].filter(image => image.naturalWidth > 0).length;
-  const root = page.documentElement;
-  document.title = JSON.stringify({{ broken, seen, spare: root.clientWidth - root.scrollWidth }});
-}});
-</script>
+# Of links within the page, those that lead nowhere.
+_BROKEN_LINKS = """
+    return [...document.querySelectorAll("a")]
+        .map(link => link.getAttribute("href"))
+        .filter(target => !document.querySelector(target))
 """
+_PICTURES = "return [...document.images].filter(picture => picture.naturalWidth > 0).length"
+_TOO_WIDE = "const root = document.documentElement; return root.scrollWidth - root.clientWidth"
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +57,18 @@ def test_it_needs_nothing_from_elsewhere(report: str) -> None:
     assert all(address.startswith(("#", "data:")) for address in addresses)
 
 
-@pytest.mark.skipif(
-    not shutil.which("chromium") and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
-    reason="needs chromium",
-)
-def test_a_browser_shows_it_on_a_narrow_screen(tmp_path: Path, report: str) -> None:
-    probe = tmp_path / "probe.html"
-    probe.write_text(_PROBE.format(page=html.escape(report)))
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probe.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "CONSOLE" not in done.stderr
-    title = re.search(r"<title>(.*?)</title>", done.stdout)
-    assert title is not None
-    assert json.loads(html.unescape(title[1])) == {"broken": 0, "seen": len(FIGURES), "spare": 0}
+@one_at_a_time
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_browser_shows_it(tmp_path: Path, report: str, browser: Browser, width: int) -> None:
+    """Also on the narrow screen of a telephone, without scrolling sideways."""
+    path = tmp_path / "report.html"
+    path.write_text(report)
+    browser.resize(width, 800)
+    browser.open(path.as_uri())
+    browser.expect(lambda: browser.run(_PICTURES), len(FIGURES))
+    assert browser.run(_BROKEN_LINKS) == []
+    assert browser.run(_TOO_WIDE) == 0
+    browser.click("nav a", "Figures")
+    assert browser.driver.current_url.endswith("#figures")
+    assert browser.errors() == []
+    assert browser.hosts() == set()

@@ -1,5 +1,6 @@
 """Tiny runs, and what MLflow has of a run, for the tests of tracking."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from lietransformer.tracking.folders import HASH_TAG
 from lietransformer.training.config import read_runs
 from lietransformer.training.interruption import Interruption
 from lietransformer.training.loop import Run
-from lietransformer.training.run_folder import RunFolder, read_lines
+from lietransformer.training.run_folder import RunFolder, read_lines, write_json
 
 # MLflow uses something that newer versions of SQLAlchemy advise against.
 MLFLOW_WARNINGS = pytest.mark.filterwarnings(
@@ -56,6 +57,17 @@ def make_run(
 ) -> Run:
     (config,), _ = read_runs(None, settings(data, **changes))
     return Run(config, RunFolder(out), on_record=on_record, interruption=interruption)
+
+
+def settings_of_another(folder: RunFolder, out: Path, data: Path, **changes: object) -> RunFolder:
+    """The files of a run with the settings of another, which would take longer to train."""
+    other = RunFolder(Path(shutil.copytree(folder.path, out)))
+    other.config_file.unlink()
+    (config,), _ = read_runs(None, settings(data, **changes))
+    identity_hash = config.identity_hash(folder.result()["dataset_hash"])
+    write_json(other.result_file, other.result() | {"hash": identity_hash})
+    other.claim(config, identity_hash)
+    return other
 
 
 def sqlite_uri(database: Path) -> str:

@@ -29,23 +29,28 @@ class Server:
 
     def start(self) -> None:
         """Start it; it answers some seconds later."""
-        command = [
+        with open(self._folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                self._command(),
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                env=self._environment(),
+                start_new_session=True,  # so that all of its processes can be killed at once
+            )
+
+    def _command(self) -> list[str]:
+        return [
             str(Path(sys.executable).with_name("mlflow")),
             "server",
             *("--host", "127.0.0.1", "--port", self.uri.rpartition(":")[2], "--workers", "1"),
             *("--backend-store-uri", f"sqlite:///{self._folder}/mlflow.db"),
             *("--artifacts-destination", str(self._folder / "artifacts")),
         ]
+
+    def _environment(self) -> dict[str, str]:
         quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        with open(self._folder / "log", "ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-                env=os.environ | quiet,
-                start_new_session=True,  # so that all of its processes can be killed at once
-            )
+        return os.environ | quiet
 
     def wait(self) -> None:
         """Until it answers."""

@@ -12,13 +12,12 @@ from mlflow import MlflowClient
 
 from lietransformer.cli import main
 from lietransformer.tracking.store import open_store
-from lietransformer.training.config import read_runs
-from lietransformer.training.run_folder import RunFolder, write_json
+from lietransformer.training.run_folder import RunFolder
 from tests.tracking.runs import (
     MLFLOW_WARNINGS,
     assert_artifacts_are_the_files,
     assert_complete,
-    settings,
+    settings_of_another,
     sqlite_uri,
     tracked_run,
     tracked_runs,
@@ -106,17 +105,6 @@ def test_no_tracking_leaves_no_store(
     out = Path(shutil.copytree(finished.path, tmp_path / "run"))
     assert main(train_command(out, "none", springs_file)) == 0  # there is nothing left to do
     assert list(elsewhere.iterdir()) == []
-
-
-def settings_of_another(folder: RunFolder, out: Path, data: Path, **changes: object) -> RunFolder:
-    """The files of a run with the settings of another, which would take longer to train."""
-    other = RunFolder(Path(shutil.copytree(folder.path, out)))
-    other.config_file.unlink()
-    (config,), _ = read_runs(None, settings(data, **changes))
-    identity_hash = config.identity_hash(folder.result()["dataset_hash"])
-    write_json(other.result_file, other.result() | {"hash": identity_hash})
-    other.claim(config, identity_hash)
-    return other
 
 
 def test_runs_are_found_by_what_they_are(

@@ -1,6 +1,7 @@
 localrules:
     claims,
     report_page,
+    track_summary,
 
 
 rule claims:
@@ -53,3 +54,28 @@ rule report_page:
         "Writing the report"
     shell:
         "lietransformer report {params.results} >{log} 2>&1"
+
+
+rule track_summary:
+    input:
+        RESULTS / "report.html",
+        RESULTS / "tracking/store",
+    output:
+        touch(RESULTS / "tracking/summary"),
+    log:
+        RESULTS / "logs/tracking/summary.log",
+    benchmark:
+        RESULTS / "benchmarks/tracking/summary.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=10,
+        mem_mb=1000,
+    params:
+        uri=lambda wildcards: TRACKING,
+        results=RESULTS,
+    message:
+        "Bringing tables, figures and verdicts into MLflow"
+    shell:
+        "lietransformer sync {params.results} --summary --tracking {params.uri:q} >{log} 2>&1"
