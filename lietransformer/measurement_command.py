@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from lietransformer.files import require_writable_name
 from lietransformer.settings_options import add_settings_options
 from lietransformer.signals import undisturbed
@@ -18,7 +16,7 @@ def add_measurement(
     *,
     summary: str,
     description: str,
-    settings: Callable[[], type[BaseModel]],
+    settings: Callable[[], type[Any]],
     measure: Callable[[Any], dict[str, Any]],
     table: Callable[[dict[str, Any]], Iterable[str]],
 ) -> None:

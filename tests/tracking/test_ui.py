@@ -5,6 +5,7 @@ import shutil
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,11 @@ def page(
     for number, changes in enumerate(SPRINGS.values()):
         settings_of_another(finished, results / f"runs/{number}", springs_file, **changes)
     architecture = "{width: 8, layers: 1, heads: 1}"
-    changes = {"task": "constellations", "model": "LieTransformer-T2", "epochs": 1}
+    changes: dict[str, Any] = {
+        "task": "constellations",
+        "model": "LieTransformer-T2",
+        "epochs": 1,
+    }
     make_run(
         results / "runs/constellations",
         constellations_file,
