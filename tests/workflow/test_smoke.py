@@ -12,6 +12,7 @@ from mlflow import MlflowClient
 from lietransformer.analysis.figures import FIGURES
 from lietransformer.models.presets import presets
 from lietransformer.tasks.base import TaskName
+from tests.browser import Browser
 from tests.tracking.runs import MLFLOW_WARNINGS
 from tests.workflow.workplace import Workplace
 
@@ -79,6 +80,44 @@ def test_mlflow_has_every_run(results: Path, task: TaskName) -> None:
     assert len(tracked) == len(planned)
     assert {run.info.status for run in tracked} == {"FINISHED"}
     assert {run.data.tags["model"] for run in tracked} == {run["model"] for run in planned}
+
+
+@MLFLOW_WARNINGS
+def test_mlflow_has_the_outcome(results: Path) -> None:
+    client = MlflowClient(f"sqlite:///{results / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("summary")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.data.tags["tier"] == "smoke"
+    manifest = json.loads((results / "sweep.json").read_text())
+    assert run.data.metrics["runs/finished"] == len(manifest["runs"])
+
+
+def test_a_browser_shows_snakemakes_own_report(
+    finished: Workplace, tmp_path: Path, browser: Browser
+) -> None:
+    process = finished.snakemake("--cores", "1", "--report", str(tmp_path / "report.zip"))
+    assert process.returncode == 0, process.stdout + process.stderr
+    shutil.unpack_archive(tmp_path / "report.zip", tmp_path)
+    page = (tmp_path / "report" / "report.html").as_uri()
+    for category, caption in (
+        ("Claims", "The paper's claims, each with the evidence"),
+        ("Tables", "Table 1. Accuracy on constellations"),
+        ("Figures", "Not in the paper. Time and peak memory"),
+    ):
+        browser.open("about:blank")  # a page that is open already would keep its place
+        browser.open(page)
+        browser.click("li", category)
+        browser.click("a[iconname=information-circle]")
+        browser.find("body", caption)
+    captions = browser.run("return Object.values(results).map(own => own.caption)")
+    assert len(captions) == len(set(captions)) + 2 == 1 + 4 + 11  # tables are there in two formats
+    browser.click("a", "Figures")
+    browser.click("a[iconname=eye]")
+    browser.wait(lambda: browser.run("return document.images[0]?.naturalWidth > 0"))
+    assert browser.errors() == []
+    assert browser.hosts() == set()
 
 
 # ---- what is done again
