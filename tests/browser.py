@@ -73,7 +73,9 @@ class Browser:
             ElementClickInterceptedException,
         )
         waiting = WebDriverWait(self.driver, _SECONDS_TO_WAIT, ignored_exceptions=passing)
-        return waiting.until(lambda _: condition())
+        found = waiting.until(lambda _: condition())
+        assert found is not None
+        return found
 
     def expect(self, seen: Callable[[], T], expected: T) -> None:
         """Wait until that is what there is to see."""
@@ -105,16 +107,19 @@ class Browser:
 
     def errors(self) -> list[str]:
         """What the console has complained about since it was last asked."""
-        entries = self.driver.get_log("browser")
+        entries = self._log("browser")
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
     def hosts(self) -> set[str]:
         """Where the pages have sent requests to so far."""
-        for entry in self.driver.get_log("performance"):
+        for entry in self._log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 self._requested.append(urlsplit(message["params"]["request"]["url"]))
         return {str(own.hostname) for own in self._requested if own.scheme in _OF_THE_NETWORK}
+
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        return list(self.driver.get_log(kind))  # type: ignore[no-untyped-call]
 
     def photograph(self, path: Path) -> None:
         """The window as it is now."""

@@ -103,7 +103,7 @@ class Plan:
         ]
 
     def files_that_stand_for_nothing(self) -> list[Path]:
-        """Summaries of runs, and signs of an MLflow store, that are no longer there."""
+        """Summaries of runs, and signs that MLflow has something, which is no longer there."""
         summaries = [
             pack.summary
             for pack in self.packs.values()
@@ -111,8 +111,10 @@ class Plan:
         ]
         uri = self.config.tracking
         is_lost = uri.startswith(SQLITE) and not database_of(uri).exists()
-        signs = self.results / "tracking"
-        return [*summaries, *(sorted(signs.glob("*")) if is_lost else ())]
+        # Not that of the store itself: whatever writes to it makes it, and all training waits for
+        # that sign.
+        signs = {*(self.results / "tracking").glob("*")} - {self.results / "tracking" / "store"}
+        return [*summaries, *(sorted(signs) if is_lost else ())]
 
     def _measurement(self, name: str) -> Path:
         """The file that a measurement makes."""

@@ -5,7 +5,6 @@ import shutil
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,16 +57,14 @@ def page(
     results = tmp_path_factory.mktemp("ui") / "results"
     for number, changes in enumerate(SPRINGS.values()):
         settings_of_another(finished, results / f"runs/{number}", springs_file, **changes)
-    architecture = "{width: 8, layers: 1, heads: 1}"
-    changes: dict[str, Any] = {
-        "task": "constellations",
-        "model": "LieTransformer-T2",
-        "epochs": 1,
-    }
     make_run(
         results / "runs/constellations",
         constellations_file,
-        **changes | {"architecture": architecture, "evaluations": 1},
+        task="constellations",
+        model="LieTransformer-T2",
+        architecture="{width: 8, layers: 1, heads: 1}",
+        epochs=1,
+        evaluations=1,
     ).execute()
     store = Path(shutil.copy(empty_database, results / "mlflow.db"))
     outcome = make_outcome(results.with_name("outcome"))

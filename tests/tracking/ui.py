@@ -115,7 +115,9 @@ class Ui:
         boxes = self.browser.driver.find_elements(By.CSS_SELECTOR, "input[role=combobox]")
         for box, chosen in zip(boxes, (parameters, [metric]), strict=True):
             for name in chosen:
-                box.send_keys(name, Keys.ENTER)
+                box.send_keys(name)
+                self.browser.click(f".rc-virtual-list [title='{name}']")
+            box.send_keys(Keys.ESCAPE)
 
     def parallel_coordinates(self) -> dict[str, int]:
         """The axes that are drawn: how many runs each has a place for, by its name."""

@@ -15,7 +15,7 @@ rule figure:
         pdf=RESULTS / "figures/{figure}.pdf",
         png=report(
             RESULTS / "figures/{figure}.png",
-            caption="../report/figure.rst",
+            caption="../report/figures.rst",
             category="Figures",
             labels={"figure": "{figure}"},
         ),

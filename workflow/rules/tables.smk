@@ -32,13 +32,13 @@ rule table:
     output:
         markdown=report(
             RESULTS / "tables/{table}.md",
-            caption="../report/table.rst",
+            caption="../report/tables.rst",
             category="Tables",
             labels={"table": "{table}", "format": "Markdown"},
         ),
         csv=report(
             RESULTS / "tables/{table}.csv",
-            caption="../report/table.rst",
+            caption="../report/tables.rst",
             category="Tables",
             labels={"table": "{table}", "format": "CSV"},
         ),
