@@ -24,11 +24,10 @@ _HIDE_PATHS = """
 
 
 def photograph(ui: Ui, out: Path) -> None:
-    """The list of runs, their curves, their parallel coordinates, a figure of the summary."""
+    """Curves of runs, their parallel coordinates, a figure of the summary."""
     ui.open_experiment("springs")
     ui.search('tags.`group` = "T(2)" and tags.seed = "0"')
     ui.browser.wait(ui.runs)
-    ui.browser.photograph(out / "mlflow-runs.png")
     ui.draw_curves(CURVE)
     ui.browser.wait(lambda: len(ui.curves()) == 1)
     ui.browser.photograph(out / "mlflow-curves.png")
