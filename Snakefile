@@ -13,7 +13,6 @@ from snakemake.utils import min_version
 
 from lietransformer.errors import UserError
 from lietransformer.settings import read_settings
-from lietransformer.analysis.places import places
 from lietransformer.sweep import Plan
 from lietransformer.sweep.reading import resolve
 
@@ -25,10 +24,9 @@ configfile: "config.yaml"
 
 # Everything is checked here, before any job starts.
 try:
+    # Unlike Snakemake, this refuses a key that is given twice.
     for path in workflow.configfiles:
-        read_settings(
-            Path(path)
-        )  # refuses a key that is given twice, which Snakemake does not
+        read_settings(Path(path))
     SWEEP = resolve(config, tiers=Path(workflow.basedir, "workflow", "tiers"))
     PLAN = Plan(SWEEP)
 except UserError as error:
@@ -79,4 +77,6 @@ include: "workflow/rules/targets.smk"
 onsuccess:
     # make says it at its end, also where there was nothing to do.
     if "MAKELEVEL" not in os.environ:
+        from lietransformer.analysis.places import places
+
         print(places(RESULTS))

@@ -33,11 +33,6 @@ def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
     return validated(SweepConfig, settings, Path("config.yaml"))
 
 
-def read_sweep(path: Path, overrides: list[str], tiers: Path) -> SweepConfig:
-    """The same from the file and from KEY=VALUE."""
-    return resolve(read_settings(path, overrides), tiers)
-
-
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """One mapping over another; mappings within are merged in turn, all else is replaced."""
     result = dict(below)

@@ -5,8 +5,9 @@ from pathlib import Path
 from lietransformer.forecast.datasets import DatasetSpeed
 from lietransformer.forecast.measuring import Measurements, subjects_of
 from lietransformer.forecast.speed import Speed
+from lietransformer.settings import read_settings
 from lietransformer.sweep.plan import Plan
-from lietransformer.sweep.reading import read_sweep
+from lietransformer.sweep.reading import resolve
 
 ROOT = Path(__file__).parents[2]
 TIERS = ROOT / "workflow" / "tiers"
@@ -30,7 +31,7 @@ ONE_MODEL = (
 
 def plan_of(results: Path, *overrides: str) -> Plan:
     """A sweep of the project's own configuration with some changes."""
-    return Plan(read_sweep(ROOT / "config.yaml", list(overrides), TIERS), results)
+    return Plan(resolve(read_settings(ROOT / "config.yaml", overrides), TIERS), results)
 
 
 def some_speed(step: float = 2.0, gflops: float = 50.0) -> Speed:

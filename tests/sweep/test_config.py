@@ -11,9 +11,10 @@ import yaml
 from pydantic import BaseModel
 
 from lietransformer.errors import UserError
+from lietransformer.settings import read_settings
 from lietransformer.sweep.config import Compute, SweepConfig
 from lietransformer.sweep.plan import Plan
-from lietransformer.sweep.reading import merged, read_sweep, resolve
+from lietransformer.sweep.reading import merged, resolve
 from lietransformer.sweep.schema import schema
 from tests.sweep.sweeps import ROOT, TIERS, plan
 
@@ -35,7 +36,7 @@ def test_every_tier_is_sound(tier: str) -> None:
 
 
 def test_the_file_as_it_is() -> None:
-    assert read_sweep(ROOT / "config.yaml", [], TIERS).tier == "laptop"
+    assert resolve(read_settings(ROOT / "config.yaml"), TIERS).tier == "laptop"
 
 
 def test_every_key_of_the_file_can_be_uncommented() -> None:
