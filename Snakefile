@@ -14,7 +14,7 @@ from snakemake.utils import min_version
 from lietransformer.errors import UserError
 from lietransformer.settings import read_settings
 from lietransformer.sweep import Plan
-from lietransformer.sweep.reading import resolve
+from lietransformer.sweep.reading import is_changed, resolve
 
 min_version("9.9")
 
@@ -27,8 +27,9 @@ try:
     # Unlike Snakemake, this refuses a key that is given twice.
     for path in workflow.configfiles:
         read_settings(Path(path))
-    SWEEP = resolve(config, tiers=Path(workflow.basedir, "workflow", "tiers"))
-    PLAN = Plan(SWEEP)
+    TIERS = Path(workflow.basedir, "workflow", "tiers")
+    SWEEP = resolve(config, TIERS)
+    PLAN = Plan(SWEEP, is_changed=is_changed(SWEEP, TIERS))
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

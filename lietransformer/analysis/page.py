@@ -17,6 +17,7 @@ a { color: #0b5c94; }
 code { background: var(--tint); padding: .1rem .3rem; border-radius: .2rem; font-size: .9em; }
 figure { margin: 2rem 0; }
 figure img { max-width: 100%; height: auto; display: block; }
+@media (max-width: 45rem) { figure .wide img { max-width: none; } }
 figcaption, .notes { color: var(--soft); font-size: .88rem; }
 .wide { overflow-x: auto; overflow-wrap: normal; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }

@@ -21,9 +21,11 @@ def tier(sweep: Sweep) -> str:
     """How these experiments compare with the paper's."""
     if sweep.tier is None:
         return "Tier: unknown; these may be smaller experiments than the paper's."
-    if sweep.tier == PAPER_TIER:
-        return "Tier: paper, its full experiments."
-    return f"Tier: {sweep.tier}. REDUCED: these are smaller experiments than the paper's."
+    if sweep.tier != PAPER_TIER:
+        return f"Tier: {sweep.tier}. REDUCED: these are smaller experiments than the paper's."
+    if sweep.is_changed:
+        return "Tier: paper. CHANGED: some settings are not the paper's."
+    return "Tier: paper, its full experiments."
 
 
 def inventory(runs: pd.DataFrame) -> str:

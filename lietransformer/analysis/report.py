@@ -95,7 +95,7 @@ def _figure(sweep: Sweep, name: str) -> str:
         png(drawing), f"{title}. {drawing.caption}", drawing.figure.get_figwidth()
     )
     return (
-        f'<figure id="{name}">{picture}'
+        f'<figure id="{name}"><div class="wide">{picture}</div>'
         f"<figcaption><b>{title}.</b> {escape(drawing.caption)}"
         f"{page.notes(notes(sweep, drawing))}</figcaption>"
         f"{_how(name, f'figures --only {name}')}</figure>"

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lietransformer.errors import UserError, explain
+from lietransformer.tracking.address import COPIES
 
 Status = Literal["finished", "diverged", "running", "missing"]
 Part = Literal["constellations", "data_efficiency", "parameter_efficiency", "ablations", "qm9"]
@@ -43,6 +44,7 @@ class Sweep:
             says nothing about numbers, the `reason`; what its files say about it; and a column
             such as "best/test/accuracy" for each number. "running" means begun and not ended.
         tier: how large the sweep is; None if there is no manifest that says so.
+        is_changed: whether settings differ from the tier's.
         measurements: the files with what was computed without training, such as "invariance".
         warnings: what to know about these runs, in sentences.
     """
@@ -50,13 +52,14 @@ class Sweep:
     results: Path
     runs: pd.DataFrame
     tier: str | None = None
+    is_changed: bool = False
     measurements: Mapping[str, Path] = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=())
 
     @property
     def is_reduced(self) -> bool:
         """Whether these are known not to be the paper's full experiments."""
-        return self.tier != PAPER_TIER
+        return self.tier != PAPER_TIER or self.is_changed
 
     @cached_property
     def commits(self) -> tuple[str, ...]:
@@ -78,6 +81,14 @@ class Sweep:
 def finished(runs: pd.DataFrame) -> pd.DataFrame:
     """Those whose numbers count. A run that diverged is counted, but has no number."""
     return runs[runs["status"] == "finished"]
+
+
+def without_number(runs: pd.DataFrame, metric: str) -> int:
+    """How many runs have ended without a finite number: diverged, or with a test that was."""
+    diverged = int((runs["status"] == "diverged").sum())
+    if metric not in runs.columns:
+        return diverged
+    return diverged + int(finished(runs)[metric].isna().sum())
 
 
 def numbers(runs: pd.DataFrame, metric: str) -> dict[int, float]:
@@ -138,6 +149,7 @@ def _listed(results: Path, manifest: Path) -> Sweep:
         results,
         _frame(rows),
         tier=content.get("tier"),
+        is_changed=bool(content.get("is_changed")),
         measurements={name: results / str(path) for name, path in measurements.items()},
         warnings=tuple(_mixtures(rows)),
     )
@@ -148,7 +160,8 @@ def _found(results: Path) -> Iterator[dict[str, Any]]:
     for file in sorted(results.rglob("config.json")):
         stored = read_json(file)
         config = stored.get("config") if stored else None
-        if not isinstance(config, dict) or "task" not in config or ".resume" in file.parts:
+        is_copy = not {*COPIES, ".resume"}.isdisjoint(file.relative_to(results).parts)
+        if not isinstance(config, dict) or "task" not in config or is_copy:
             continue
         ablation = _ablation(config.get("architecture") or {})
         yield {

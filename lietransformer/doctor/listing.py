@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lietransformer.files import PART_SUFFIX
-from lietransformer.tracking.folders import COPIES
+from lietransformer.tracking.address import COPIES
 from lietransformer.training.run_folder import RunFolder
 
 RESUME = ".resume"

@@ -26,7 +26,7 @@ def example(config: LiftingConfig) -> dict[str, Any]:
     group = get_group(_GROUP)
     cloud = PointCloud(_points(config))
     lifted = lift(
-        *(cloud, group, LiftConfig("random", config.lift_samples)),
+        *(cloud, group, LiftConfig("evenly_spaced", config.lift_samples)),
         generator=stream(config.seed, "lift"),
     )
     elements = lifted.elements[0]

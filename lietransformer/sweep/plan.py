@@ -62,10 +62,18 @@ class Plan:
     Args:
         config: what is swept.
         results: the folder.
+        is_changed: whether that differs from what its tier says.
     """
 
-    def __init__(self, config: SweepConfig, results: Path = Path("results")) -> None:
+    def __init__(
+        self,
+        config: SweepConfig,
+        results: Path = Path("results"),
+        *,
+        is_changed: bool = False,
+    ) -> None:
         self.config = config
+        self.is_changed = is_changed
         self.results = results
         if config.tracking != NO_TRACKING:
             require_usable(config.tracking)
@@ -130,6 +138,7 @@ class Plan:
         return {
             "schema_version": 2,
             "tier": self.config.tier,
+            "is_changed": self.is_changed,
             # Without what says how: it would make all tables anew, with the same numbers.
             "config": self.config.model_dump(mode="json", exclude={"compute"}),
             "runs": list(self._runs()),

@@ -33,6 +33,13 @@ def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
     return validated(SweepConfig, settings, Path("config.yaml"))
 
 
+def is_changed(sweep: SweepConfig, tiers: Path) -> bool:
+    """Whether a sweep is another one than its tier says, however it is computed."""
+    how = {"compute", "tracking"}
+    tier = resolve({"tier": sweep.tier}, tiers)
+    return sweep.model_dump(exclude=how) != tier.model_dump(exclude=how)
+
+
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """One mapping over another; mappings within are merged in turn, all else is replaced."""
     result = dict(below)

@@ -3,13 +3,11 @@
 import hashlib
 from pathlib import Path
 
-from lietransformer.tracking.address import ARTIFACTS
+from lietransformer.tracking.address import COPIES
 from lietransformer.training.run_folder import RunFolder
 
 HASH_TAG = "lietransformer.hash"
 SYNCED_TAG = "lietransformer.synced"
-# Folders that MLflow keeps artifacts in: ours, and those of its server unless told otherwise.
-COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
 
 
 def run_folders(root: Path) -> list[RunFolder]:

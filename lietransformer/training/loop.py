@@ -22,13 +22,9 @@ from lietransformer.training.display import Display
 from lietransformer.training.evaluation import run_tests
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.interruption import Interrupted, Interruption
-from lietransformer.training.machine import (
-    describe_machine,
-    git_commit,
-    monitoring,
-    peak_memory_gb,
-)
-from lietransformer.training.run_folder import SCHEMA_VERSION, RunFolder, write_json
+from lietransformer.training.machine import monitoring
+from lietransformer.training.result import describe_result
+from lietransformer.training.run_folder import RunFolder, write_json
 from lietransformer.training.schedule import evaluation_steps, learning_rate_factor
 
 log = logging.getLogger(__name__)
@@ -108,7 +104,8 @@ class Run:
                     self._train()
                     tests = self._test()
                 # Last of all: its existence means that the run is done.
-                write_json(folder.result_file, self._result(identity_hash, tests))
+                result = describe_result(config, self.experiment, self.progress, tests)
+                write_json(folder.result_file, {"hash": identity_hash, **result})
                 self._on_record()
             self._checkpoints.remove()
         _remove_if_empty(folder)
@@ -311,42 +308,6 @@ class Run:
         with self._timed("test"):
             yield
         self._save_if_possible(final)
-
-    def _result(self, identity_hash: str, tests: dict[str, Any]) -> dict[str, Any]:
-        config, progress, experiment = self.config, self.progress, self.experiment
-        preset = config.preset()
-        by_step = {record["step"]: record for record in progress.records}
-        status = "diverged" if progress.diverged else "finished"
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "status": status,
-            "diverged": progress.diverged or None,
-            "hash": identity_hash,
-            "task": config.task,
-            "model": config.model,
-            "group": preset.group,
-            "size": preset.size,
-            "parameters": experiment.parameters,
-            "n_train": experiment.n_train,
-            "target": config.target,
-            "augmentation": config.augmentation,
-            "seed": config.seed,
-            "steps": progress.step,
-            "epochs": progress.step / experiment.steps_per_epoch,
-            "stopped_early": progress.stopped_early,
-            "selection": experiment.task.selection,
-            "best": by_step.get(progress.best_step),
-            "final": progress.records[-1] if progress.records else None,
-            "test": tests,
-            "started": progress.started,
-            "ended": time.time(),
-            "seconds": progress.seconds,
-            "sessions": progress.sessions,
-            "peak_memory_gb": peak_memory_gb(),
-            "dataset_hash": experiment.file.content_hash,
-            "git_commit": git_commit(),
-            "machine": describe_machine(experiment.device),
-        }
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:

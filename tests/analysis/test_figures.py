@@ -2,6 +2,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -168,7 +169,7 @@ def test_an_animation_has_a_picture_for_each_state(
 
 def test_nothing_to_animate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["animation", str(Results(tmp_path).write())]) == 1
-    assert "train LieTransformer-T2 and LieConv-T2" in capsys.readouterr().err
+    assert "Train LieTransformer-T2 and LieConv-T2" in capsys.readouterr().err
     assert not (tmp_path / "figures").exists()
 
 
@@ -187,7 +188,7 @@ def test_costs_show_the_exponents(tmp_path: Path) -> None:
     results = Results(tmp_path)
     sizes = [(n, 4) for n in (16, 32, 64)] + [(32, k) for k in (2, 8)]
     points = [
-        {"layer": layer, "set_size": n, "neighbourhood": k, "seconds": n * k**2, "megabytes": n}
+        {"layer": layer, "set_size": n, "neighbourhood": k, "seconds": n * k**2, "megabytes": n * k}
         for layer in ("LieSelfAttention", "another")
         for n, k in sizes
     ]
@@ -196,7 +197,7 @@ def test_costs_show_the_exponents(tmp_path: Path) -> None:
     drawing = drawn(tmp_path, "complexity")
     assert not drawing.missing
     texts = [{text.get_text() for text in axis.texts} for axis in axes_of(drawing)]
-    assert texts == [{"power 1.00"}, {"power 2.00"}, {"power 1.00"}, {"power 0.00"}]
+    assert texts == [{"power 1.00"}, {"power 2.00"}, {"power 1.00"}, {"power 1.00"}]
     path.write_text(json.dumps({"measurements": [points[0] | {"seconds": -1}]}))
     assert drawn(tmp_path, "complexity").missing
 
@@ -262,6 +263,28 @@ def test_figure10_highlights_the_trajectories_of_figures_6_and_11(tmp_path: Path
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_prediction_that_flies_off_does_not_hide_the_truth(
+    tmp_path: Path, springs_truth: tuple[Path, np.ndarray]
+) -> None:
+    data, truth = springs_truth
+    results = Results(tmp_path, data=data)
+    add_pairs(results, [300], seeds=1, truth=truth)
+    for run in results.runs:
+        if run["model"] == CONVOLUTION:
+            with h5py.File(tmp_path / run["folder"] / "evaluation.h5", "r+") as file:
+                file["final/test_long/positions"][0, 40:] = 1e12
+                file["final/test_long/squared"][0, 40:] = np.inf
+    results.write()
+    far = axes_of(drawn(tmp_path, "figure11"))[2]
+    assert np.ptp(far.get_xlim()) < 10 * np.ptp(truth[0])
+    drawing = drawn(tmp_path, "figure10")
+    assert [text for text in drawing.missing if "end of the axis" in text]
+    points = [np.asarray(own.get_offsets()) for own in axes_of(drawing)[0].collections]
+    marks = [own for own in points if len(own) == 1]
+    assert len(marks) == 3
+    assert np.isfinite(np.concatenate(marks)).all()
+
+
 @pytest.mark.parametrize("trajectories", [1, TRAJECTORIES])
 def test_rollouts_that_left_the_range_of_numbers(
     tmp_path: Path, value: float, trajectories: int

@@ -41,6 +41,9 @@ def test_how_to_see_mlflow(
     assert last == ("  runs      runs" if line is None else f"  MLflow    {line}")
 
 
-def test_nothing_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(["places", str(tmp_path)]) == 0
     assert "no results" in capsys.readouterr().out

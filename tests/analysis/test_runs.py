@@ -1,8 +1,10 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from lietransformer.analysis.provenance import provenance
 from lietransformer.analysis.runs import finished, numbers, read_sweep
 from lietransformer.errors import UserError
 from lietransformer.training.loop import Run
@@ -62,6 +64,22 @@ def test_without_a_manifest_all_runs_count(tmp_path: Path) -> None:
     assert list(sweep.select("ablations")["ablation"]) == ["softmax"]
     assert list(sweep.select(n_train=25)["status"]) == ["running"]
     assert len(sweep.select(ablation=None)) == 2
+
+
+def test_mlflows_copies_are_no_runs(tmp_path: Path) -> None:
+    results = Results(tmp_path, tier=None)
+    folder = results.add([], "springs", "LieConv-T2", n_train=10, test=springs_errors(1e-3))
+    shutil.copytree(folder, tmp_path / "mlflow-artifacts" / "springs" / "0" / "artifacts")
+    assert len(read_sweep(tmp_path).runs) == 1
+
+
+def test_a_tier_with_changed_settings_is_not_the_papers(tmp_path: Path) -> None:
+    path = Results(tmp_path, tier="paper").write() / "sweep.json"
+    assert not read_sweep(tmp_path).is_reduced
+    path.write_text(json.dumps({**json.loads(path.read_text()), "is_changed": True}))
+    sweep = read_sweep(tmp_path)
+    assert sweep.is_reduced
+    assert "CHANGED" in provenance(sweep, sweep.runs)[0]
 
 
 def test_runs_of_different_settings_in_one_cell_are_pointed_out(tmp_path: Path) -> None:

@@ -126,11 +126,13 @@ def test_latex_has_ours_and_theirs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_latex_compiles(tmp_path: Path, name: str) -> None:
     table = rendered(table1_results(tmp_path), name, "tex")
-    page = r"\documentclass{article}\usepackage{booktabs}\begin{document}" + table
-    (tmp_path / "page.tex").write_text(page + r"\end{document}")
+    packages = r"\usepackage{booktabs,graphicx}\usepackage[textwidth=6.75in]{geometry}"
+    page = rf"\documentclass{{article}}{packages}\begin{{document}}{table}\end{{document}}"
+    (tmp_path / "page.tex").write_text(page)
     command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "page.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+    assert "Overfull" not in done.stdout, "wider than the paper's page"
 
 
 def test_all_tables_are_written_from_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lietransformer.errors import UserError
 from lietransformer.settings import read_settings
 from lietransformer.sweep.config import Compute, SweepConfig
 from lietransformer.sweep.plan import Plan
-from lietransformer.sweep.reading import merged, resolve
+from lietransformer.sweep.reading import is_changed, merged, resolve
 from lietransformer.sweep.schema import schema
 from tests.sweep.sweeps import ROOT, TIERS, plan
 
@@ -110,6 +110,13 @@ def test_snakemakes_command_line_leaves_texts_within_values() -> None:
     assert sweep.qm9.n_train is None
     assert sweep.qm9.targets == ["homo", "2020-99-99"]
     assert sweep.springs.data_efficiency.n_train == [10, 25]
+
+
+def test_a_sweep_that_is_not_its_tiers() -> None:
+    assert not is_changed(resolve({"tier": "paper"}, TIERS), TIERS)
+    how = {"tier": "paper", "compute__gpus": 0, "tracking": "none"}
+    assert not is_changed(resolve(how, TIERS), TIERS)
+    assert is_changed(resolve({"tier": "paper", "qm9__seeds": 2}, TIERS), TIERS)
 
 
 def test_merging_replaces_lists_and_merges_mappings() -> None:

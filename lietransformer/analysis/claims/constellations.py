@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from lietransformer.analysis.claims.samples import FEWEST_SEEDS, Sample, is_higher
 from lietransformer.analysis.claims.verdict import Claim, Condition, Finding, all_hold
-from lietransformer.analysis.runs import Sweep, numbers
-from lietransformer.analysis.statistics import summarise
+from lietransformer.analysis.runs import Sweep, numbers, without_number
 from lietransformer.analysis.tables.table1 import MODELS, SETTINGS, metric
 
 _SET, _T2, _SE2 = MODELS
@@ -17,22 +16,23 @@ def _accuracy(sweep: Sweep, model: str, augmentation: str, transform: str) -> Sa
     return Sample.of(model, runs, metric(transform))
 
 
-def _change(sweep: Sweep, model: str, transform: str) -> dict[int, float]:
+def _change(sweep: Sweep, model: str, transform: str) -> Sample:
     """What transforming the test set costs, by seed, without augmentation."""
     runs = sweep.select("constellations", model=model, augmentation="none")
     before, after = numbers(runs, metric("none")), numbers(runs, metric(transform))
-    return {seed: before[seed] - after[seed] for seed in before.keys() & after.keys()}
+    changes = {seed: before[seed] - after[seed] for seed in before.keys() & after.keys()}
+    return Sample(model, changes, without_number(runs, metric(transform)))
 
 
 def _invariant_to_translation(sweep: Sweep) -> Finding:
     conditions = []
     for model in (_T2, _SE2):
         changes = _change(sweep, model, "T2")
-        if not changes:
+        if not changes.values:
             conditions.append(Condition(None, f"{model}: no finished run"))
             continue
-        largest = max(abs(change) for change in changes.values())
-        text = f"{model}: accuracy changes by {largest:.4f} at most (runs: {len(changes)})"
+        largest = max(abs(change) for change in changes.values.values())
+        text = f"{model}: accuracy changes by {largest:.4f} at most (runs: {len(changes.values)})"
         conditions.append(Condition(largest <= _UNCHANGED, text))
     return all_hold(conditions)
 
@@ -49,14 +49,12 @@ def _beat_set_transformer(sweep: Sweep) -> Finding:
 
 
 def _rotation_costs_less(sweep: Sweep) -> Finding:
-    changes = {model: list(_change(sweep, model, "SE2").values()) for model in (_T2, _SE2)}
-    costs = {model: summarise(own) for model, own in changes.items()}
-    t2, se2 = costs[_T2].mean, costs[_SE2].mean
-    if t2 is None or se2 is None or min(own.count for own in costs.values()) < FEWEST_SEEDS:
-        counts = ", ".join(f"{model}: {own.count} runs" for model, own in costs.items())
-        return all_hold([Condition(None, f"{FEWEST_SEEDS} runs of each are needed ({counts})")])
-    text = f"accuracy lost on average: {_T2} {t2:.3f}, {_SE2} {se2:.3f}"
-    return all_hold([Condition(t2 > 0 and se2 <= t2 / 2, text)])
+    t2, se2 = _change(sweep, _T2, "SE2"), _change(sweep, _SE2, "SE2")
+    before, after = t2.centre("mean"), se2.centre("mean")
+    text = f"accuracy lost on average: {t2.describe('mean')}, {se2.describe('mean')}"
+    if before is None or after is None:
+        return all_hold([Condition(None, f"{text}; {FEWEST_SEEDS} runs of each are needed")])
+    return all_hold([Condition(before > 0 and after <= before / 2, text)])
 
 
 CLAIMS = (

@@ -64,6 +64,7 @@ def _as_json(sweep: Sweep, decided: Sequence[tuple[Claim, Finding]]) -> dict[str
         "tier": sweep.tier,
         "is_reduced": sweep.is_reduced,
         "commits": sweep.commits,
+        "runs": [{"folder": run.folder, "status": run.status} for run in sweep.runs.itertuples()],
         "claims": [
             {
                 "number": claim.number,

@@ -10,7 +10,7 @@ from lietransformer.analysis.claims.verdict import (
     at_least,
     most,
 )
-from lietransformer.analysis.runs import Sweep, numbers
+from lietransformer.analysis.runs import Sweep, numbers, without_number
 from lietransformer.analysis.statistics import summarise
 from lietransformer.analysis.tables.table2 import METRIC, TASKS
 from lietransformer.reference import table2
@@ -25,9 +25,11 @@ _VARIANTS = [(group, augmentation) for group in ("T3", "SE3") for augmentation i
 
 
 def _error(sweep: Sweep, variant: Variant, task: str) -> float | None:
-    """The mean over the seeds that there are: the paper has one."""
+    """The mean over the seeds that there are, of which the paper has one; None if one is lost."""
     model, augmentation = variant
     runs = sweep.select("qm9", model=model, augmentation=augmentation, target=task)
+    if without_number(runs, METRIC):
+        return None
     return summarise(list(numbers(runs, METRIC).values())).mean
 
 
@@ -125,7 +127,7 @@ def _name(variant: Variant) -> str:
 
 
 def _shown(error: float | None) -> str:
-    return "missing" if error is None else f"{error:.3g}"
+    return "missing or diverged" if error is None else f"{error:.3g}"
 
 
 CLAIMS = (

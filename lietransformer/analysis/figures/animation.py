@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from lietransformer.analysis.figures.pairs import find_pair, trajectory_size
+from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, trajectory_size
 from lietransformer.analysis.figures.style import LOOKS, PARTICLES, STYLE, TRUTH, new_figure
 from lietransformer.analysis.figures.trajectories import share_limits
+from lietransformer.analysis.provenance import provenance
 from lietransformer.analysis.rollouts import (
     CONVOLUTION,
     TRANSFORMER,
@@ -31,7 +32,13 @@ _DPI = 100
 
 def write_animation(sweep: Sweep, path: Path) -> None:
     """Write a GIF that repeats for ever."""
-    pictures = list(_pictures(sweep))
+    size = trajectory_size(sweep)
+    pair = find_pair(sweep, size)
+    if pair is None:
+        raise _missing(f"roll-outs of both models with the same seed at n = {size:,}")
+    runs = pair_runs(sweep, [size])
+    origin = " ".join(provenance(sweep, runs[runs["seed"] == pair.seed]))
+    pictures = list(_pictures(sweep, pair))
     durations = [_MILLISECONDS] * (len(pictures) - 1) + [_LAST_MILLISECONDS]
     with complete_or_absent(path) as part:
         pictures[0].save(
@@ -42,14 +49,11 @@ def write_animation(sweep: Sweep, path: Path) -> None:
             duration=durations,
             loop=0,
             optimize=True,
+            comment=origin,
         )
 
 
-def _pictures(sweep: Sweep) -> Iterator[Image.Image]:
-    size = trajectory_size(sweep)
-    pair = find_pair(sweep, size)
-    if pair is None:
-        raise _missing(f"roll-outs of both models with the same seed at n = {size:,}")
+def _pictures(sweep: Sweep, pair: Pair) -> Iterator[Image.Image]:
     truth = true_positions(sweep, pair.runs[TRANSFORMER], len(pair.errors[TRANSFORMER]))
     if truth is None:
         raise _missing("the dataset with the true trajectories")
@@ -72,8 +76,8 @@ def _pictures(sweep: Sweep) -> Iterator[Image.Image]:
                 axis.clear()
                 _draw_state(axis, path, true_path, state)
                 axis.set_title(LOOKS[model].label)
-            share_limits(axes)
-            figure.suptitle(f"{size:,} training systems, step {state:3d}", fontsize=8)
+            share_limits(axes, true_path)
+            figure.suptitle(f"{pair.size:,} training systems, step {state:3d}", fontsize=8)
             canvas.draw()
             yield _in_few_colours(canvas)
 

@@ -46,7 +46,7 @@ def draw(sweep: Sweep) -> Drawing:
     nothing = sweep.runs.iloc[:0]
     if costs is None:
         return Drawing(figure, caption, nothing, [_WHAT.replace("\n", " ")])
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return Drawing(figure, caption, nothing, origin=_origin(sweep, costs))
 
 
@@ -72,8 +72,9 @@ def _draw_curves(axis: Axes, costs: Costs, cost: Cost, along: Size) -> None:
             longest = curve
     if longest is not None:
         first, last = longest.sizes[0], longest.sizes[-1]
-        low = longest.costs[0] / 3
-        axis.plot([first, last], [low, low * last / first], color="#aaaaaa", linewidth=0.8)
+        low = longest.costs[0] / 6
+        ends = [low, low * last / first]
+        axis.plot([first, last], ends, color="#aaaaaa", linewidth=0.8, label="slope 1")
         other = "neighbourhoods of" if along == "set_size" else "among"
         axis.set_xticks(longest.sizes, labels=[f"{size:g}" for size in longest.sizes])
         axis.minorticks_off()

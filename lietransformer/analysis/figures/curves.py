@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from lietransformer.analysis.figures.style import FAINT, Look
+from lietransformer.analysis.runs import finished
 from lietransformer.analysis.statistics import summarise
 
 
@@ -42,6 +44,25 @@ def draw_published(axis: Axes, curve: Mapping[int, float], look: Look) -> None:
         linewidth=1.1,
         zorder=1,
     )
+
+
+def over_seeds(runs: pd.DataFrame, *by: str) -> str:
+    """Of how many seeds points are, for a caption: "over 10 seeds", "over 2 to 10 seeds"."""
+    counts = finished(runs).groupby(list(by))["seed"].nunique()
+    if counts.empty:
+        return "over seeds"
+    fewest, most = int(counts.min()), int(counts.max())
+    if most == 1:
+        return "over seeds (here one, without a spread)"
+    return f"over {most} seeds" if fewest == most else f"over {fewest} to {most} seeds"
+
+
+def not_finite(runs: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
+    """How many finished runs have no finite number to be drawn, in words."""
+    done = finished(runs)
+    known = [metric for metric in metrics if metric in done.columns]
+    count = int(done[known].isna().any(axis=1).sum()) if known else 0
+    return [f"{count} finished runs whose error is not finite"] if count else []
 
 
 def by_step(errors: np.ndarray) -> dict[int, Sequence[float]]:

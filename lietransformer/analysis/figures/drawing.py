@@ -40,7 +40,8 @@ class Drawing:
 
 def notes(sweep: Sweep, drawing: Drawing) -> list[str]:
     """What stands below a figure: its origin, and what is missing."""
-    lines = list(drawing.origin) or provenance(sweep, drawing.runs)
+    measured = [f"Tier: {sweep.tier or 'unknown'}.", *drawing.origin]
+    lines = measured if drawing.origin else provenance(sweep, drawing.runs)
     return [*lines, f"Missing: {'; '.join(drawing.missing)}."] if drawing.missing else lines
 
 
@@ -63,7 +64,10 @@ def save(name: str, sweep: Sweep, drawing: Drawing, out: Path) -> list[Path]:
     """Write a figure in all formats; the same runs give the same files."""
     paths = []
     figure = drawing.figure
-    about = " ".join([drawing.caption, *notes(sweep, drawing)])
+    folders = ", ".join(sorted(drawing.runs["folder"]))
+    about = " ".join(
+        [drawing.caption, *notes(sweep, drawing), f"Run folders: {folders or 'none'}."]
+    )
     with rc_context(STYLE):
         for ending, write in _WRITERS.items():
             path = out / f"{name}.{ending}"

@@ -29,6 +29,7 @@ def draw(sweep: Sweep) -> Drawing:
             missing.append(f"roll-outs of both models with the same seed at n = {size:,}")
         else:
             _draw_panel(axis, pair, is_highlighted=size == trajectory_size(sweep))
+            missing += _without_end(pair)
     axes[0].set_ylabel("MSE of LieConv-T2")
     handles, labels = next(
         (found for axis in axes if (found := axis.get_legend_handles_labels())[0]), ([], [])
@@ -45,20 +46,41 @@ def draw(sweep: Sweep) -> Drawing:
     )
 
 
+def _without_end(pair: Pair) -> list[str]:
+    """Trajectories that a model has no finite error for, in words."""
+    return [
+        f"a finite error of {model} at n = {pair.size:,} for {count} trajectories, which are drawn "
+        "at the end of the axis"
+        for model, own in pair.errors.items()
+        if (count := int(np.isinf(own).sum()))
+    ]
+
+
 def _draw_panel(axis: Axes, pair: Pair, *, is_highlighted: bool) -> None:
     x, y = pair.errors[TRANSFORMER], pair.errors[CONVOLUTION]
-    axis.scatter(x, y, s=4, color="#0072B2", alpha=0.5, linewidths=0, rasterized=len(x) > 5000)
+    share = f"{100 * np.mean(x < y):.0f} %"
     both = np.concatenate([x, y])
     shown = both[np.isfinite(both) & (both > 0)]
     logarithms = np.log10(shown) if shown.size else np.array([0.5])
     # Whole decades, and room for the marks of what lies at their ends.
     ends = [10 ** np.floor(logarithms.min() - 0.1), 10 ** (np.floor(logarithms.max() + 0.1) + 1)]
+    # What has left the range of numbers is drawn at the end of the axis.
+    x, y = np.clip(x, *ends), np.clip(y, *ends)
+    axis.scatter(
+        x,
+        y,
+        s=4,
+        color="#0072B2",
+        alpha=0.5,
+        linewidths=0,
+        rasterized=len(x) > 5000,
+        clip_on=False,
+    )
     axis.plot(ends, ends, color=TRUTH, linewidth=0.7, linestyle=":")
     axis.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     for direction in (axis.xaxis, axis.yaxis):
         direction.set_minor_formatter(NullFormatter())  # these would overlap
     axis.set_aspect("equal")
-    share = f"{100 * np.mean(x < y):.0f} %"
     axis.set_title(f"n = {pair.size:,}\nLieTransformer is better on {share}")
     if is_highlighted:
         marks = zip(pair.highlighted.items(), _HIGHLIGHTS, strict=True)
@@ -73,4 +95,5 @@ def _draw_panel(axis: Axes, pair: Pair, *, is_highlighted: bool) -> None:
                 linewidths=1.3,
                 label=label,
                 zorder=3,
+                clip_on=False,
             )

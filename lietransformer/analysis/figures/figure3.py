@@ -71,5 +71,5 @@ def _draw_example(axis: Axes, invariance: Invariance) -> None:
             label=pattern,
         )
     axis.set_aspect("equal", adjustable="datalim")
-    axis.set_title("an example")
+    axis.set(title="an example", xlabel="$x$", ylabel="$y$")
     axis.legend(loc="upper left", bbox_to_anchor=(1, 1))

@@ -2,7 +2,12 @@
 
 from matplotlib.axes import Axes
 
-from lietransformer.analysis.figures.curves import draw_median, draw_published
+from lietransformer.analysis.figures.curves import (
+    draw_median,
+    draw_published,
+    not_finite,
+    over_seeds,
+)
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.legend import add_legend
 from lietransformer.analysis.figures.style import LOOKS, PAGE, new_figure, say_nothing_to_draw
@@ -24,12 +29,15 @@ def draw(sweep: Sweep) -> Drawing:
     add_legend(figure, LOOKS.values(), published=True)
     return Drawing(
         figure,
-        "Data efficiency on springs: median test error and interquartile range over seeds after "
-        "5 steps (left) and 100 steps (right), against the number of training examples. All "
-        "models are trained on 5 steps. Dashed and faint: the paper's medians, which are known "
-        "for 5 steps.",
+        "Data efficiency on springs: median test error and interquartile range "
+        f"{over_seeds(runs, 'model', 'n_train')} after 5 steps (left) and 100 steps (right), "
+        "against the number of training examples. All models are trained on 5 steps. Dashed and "
+        "faint: the paper's medians, which are known for 5 steps.",
         runs,
-        missing_sizes(sweep),
+        [
+            *missing_sizes(sweep),
+            *not_finite(runs, [f"best/{name}/mse_geometric" for name in _PANELS]),
+        ],
     )
 
 

@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
+from lietransformer.analysis.figures.curves import not_finite, over_seeds
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.legend import add_legend
 from lietransformer.analysis.figures.style import (
@@ -51,21 +52,23 @@ def _draw(sweep: Sweep, test_set: str, steps: int) -> Drawing:
             _draw_point(axis, place + side, values, looks[architecture])
             _label_point(axis, place + side, values, _parameters(f"{architecture}-{variant}", runs))
     axis.set_xticks(range(len(VARIANTS)), [_TICKS[variant] for variant in VARIANTS])
-    axis.set(yscale="log", ylabel="test MSE, geometric mean over steps", xlim=(-0.6, 3.6))
+    axis.set(yscale="log", ylabel="test MSE, geometric mean over steps", xlim=(-0.8, 3.8))
     axis.grid(visible=False, axis="x")
+    axis.grid(which="both", axis="y")
     if len(missing) == len(ARCHITECTURES) * len(VARIANTS):
         say_nothing_to_draw(axis, "all runs of\nparameter_efficiency")
     size = comparison_size(sweep)
     axis.set_title(f"{steps}-step roll-outs, n = {size:,}")
+    shown = sweep.select("parameter_efficiency", n_train=size)
     named = [Look(look.colour, look.marker, name) for name, look in looks.items()]
     add_legend(figure, named)
     return Drawing(
         figure,
         f"Models by group and number of parameters: test error over {steps} steps, median and "
-        f"interquartile range over seeds, {size:,} training examples, final weights. The numbers "
-        "of parameters stand beside the points.",
-        sweep.select("parameter_efficiency", n_train=size),
-        missing,
+        f"interquartile range {over_seeds(shown, 'model')}, {size:,} training examples, final "
+        "weights. The numbers of parameters stand beside the points.",
+        shown,
+        [*missing, *not_finite(shown, [f"final/{test_set}/mse_geometric"])],
     )
 
 

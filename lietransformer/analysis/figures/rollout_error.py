@@ -1,10 +1,16 @@
 """Figures 5 and 9: test error against the step of the roll-out."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lietransformer.analysis.figures.curves import by_step, draw_median, draw_published
+from lietransformer.analysis.figures.curves import (
+    by_step,
+    draw_median,
+    draw_published,
+    over_seeds,
+)
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.legend import add_legend
 from lietransformer.analysis.figures.style import (
@@ -39,13 +45,14 @@ def draw_figure5(sweep: Sweep) -> Drawing:
     missing = _draw_panel(axis, sweep, size)
     axis.set_ylabel("test MSE")
     _add_legend(figure, published=size == PAPER_ROLLOUT_SIZE)
+    runs = _runs(sweep, [size])
     instead = "" if has_paper_size else f" (the paper: {PAPER_ROLLOUT_SIZE:,})"
     return Drawing(
         figure,
         f"Test error against the step of the roll-out, trained on {size:,} examples{instead}: "
-        "median and interquartile range over seeds, final weights. Dashed and faint: the paper's "
-        "medians.",
-        _runs(sweep, [size]),
+        f"median and interquartile range {over_seeds(runs, 'model')}, final weights."
+        + (" Dashed and faint: the paper's medians." if size == PAPER_ROLLOUT_SIZE else ""),
+        runs,
         missing,
     )
 
@@ -68,12 +75,18 @@ def draw_figure9(sweep: Sweep) -> Drawing:
     for axis in axes.flat[: len(sizes) - columns]:
         axis.set_xlabel("")
     _add_legend(figure, published=PAPER_ROLLOUT_SIZE in sizes)
+    runs = _runs(sweep, sizes)
     return Drawing(
         figure,
         "Test error against the step of the roll-out for several numbers of training examples: "
-        "median and interquartile range over seeds, final weights. Dashed and faint: the paper's "
-        f"medians, which are known for {PAPER_ROLLOUT_SIZE:,} examples.",
-        _runs(sweep, sizes),
+        f"median and interquartile range {over_seeds(runs, 'model', 'n_train')}, final weights."
+        + (
+            f" Dashed and faint: the paper's medians, which are known for {PAPER_ROLLOUT_SIZE:,} "
+            "examples."
+            if PAPER_ROLLOUT_SIZE in sizes
+            else ""
+        ),
+        runs,
         missing,
     )
 
@@ -96,8 +109,12 @@ def _draw_panel(axis: Axes, sweep: Sweep, size: int) -> list[str]:
         if size == PAPER_ROLLOUT_SIZE:
             draw_published(axis, rollout_error()[model], look)
         runs = sweep.select("data_efficiency", model=model, n_train=size)
-        if not draw_median(axis, by_step(error_per_step(sweep, runs)), look, marked=False):
+        errors = error_per_step(sweep, runs)
+        if not draw_median(axis, by_step(errors), look, marked=False):
             missing.append(f"{model} at n = {size:,}")
+        lost = int(np.isinf(errors).any(axis=1).sum())
+        if lost:
+            missing.append(f"finite errors to the end of {lost} runs of {model} at n = {size:,}")
     if len(missing) == len(_MODELS):
         say_nothing_to_draw(axis, "both models")
     return missing

@@ -26,6 +26,7 @@ from lietransformer.analysis.rollouts import (
 from lietransformer.analysis.runs import Sweep
 
 _MODELS = (TRANSFORMER, CONVOLUTION)
+_MOST_ROOM = 2.0  # around the truth, by its own extent
 
 
 def draw_figure6(sweep: Sweep) -> Drawing:
@@ -95,9 +96,10 @@ def _draw_rows(
                 say_nothing_to_draw(axis, f"positions of {model}")
             else:
                 _draw_paths(axis, own[trajectory], true_path)
-            heading = [title, f"{LOOKS[model].label}, MSE {pair.errors[model][trajectory]:.1e}"]
+            error = f"MSE {pair.errors[model][trajectory]:.1e}"
+            heading = [title, f"{LOOKS[model].label}, n = {pair.size:,}, {error}"]
             axis.set_title("\n".join(filter(None, heading)))
-        share_limits(line)
+        share_limits(line, None if truth is None else truth[trajectory])
 
 
 def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> None:
@@ -114,15 +116,25 @@ def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> 
     axis.set(xlabel="x", ylabel="y")
 
 
-def share_limits(axes: np.ndarray) -> None:
-    """The same square window for both models, so that paths can be compared."""
+def share_limits(axes: np.ndarray, truth: np.ndarray | None) -> None:
+    """The same square window for both models, so that paths can be compared.
+
+    A prediction that flies far off leaves the picture: the truth has to be seen.
+    """
     x = np.array([axis.get_xlim() for axis in axes])
     y = np.array([axis.get_ylim() for axis in axes])
+    if truth is not None:
+        x, y = _bounded(x, truth[..., 0]), _bounded(y, truth[..., 1])
     half = max(x.max() - x.min(), y.max() - y.min()) / 2
     centre_x, centre_y = (x.max() + x.min()) / 2, (y.max() + y.min()) / 2
     for axis in axes:
         axis.set_xlim(centre_x - half, centre_x + half)
         axis.set_ylim(centre_y - half, centre_y + half)
+
+
+def _bounded(limits: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    room = _MOST_ROOM * max(float(np.ptp(truth)), 1e-6)
+    return np.asarray(np.clip(limits, truth.min() - room, truth.max() + room))
 
 
 def _add_legend(figure: Figure) -> None:

@@ -1,10 +1,11 @@
-"""A table as LaTeX in the paper's layout; needs the package booktabs and nothing else."""
+"""A table as LaTeX in the paper's layout; needs the packages booktabs and graphicx."""
 
 from collections.abc import Callable, Iterator
 
 from lietransformer.analysis.tables.table import Cell, Column, Row, Table
 from lietransformer.analysis.tables.text import fixed, seeds, signed, with_spread
 
+_FITS = 8  # columns: wider tables are made as wide as the text
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -26,9 +27,10 @@ def render(table: Table) -> str:
     """A table* to be included with \\input; rows of the paper's numbers stand below ours."""
     width = len(table.columns)
     lines = [
-        "% Made by `lietransformer tables`. Needs \\usepackage{booktabs}.",
+        "% Made by `lietransformer tables`. Needs \\usepackage{booktabs,graphicx}.",
         r"\begin{table*}[t]",
         r"  \setlength\tabcolsep{2pt}\centering\small",
+        *([r"  \resizebox{\textwidth}{!}{%"] if width > _FITS else []),
         rf"  \begin{{tabular}}{{l{'r' * width}}}",
         r"    \toprule",
         *_headings(table),
@@ -45,7 +47,7 @@ def render(table: Table) -> str:
         [
             *lines,
             r"    \bottomrule",
-            r"  \end{tabular}",
+            r"  \end{tabular}" + ("}" if width > _FITS else ""),
             rf"  \caption{{{escape(table.title.partition(': ')[2])}. {notes}}}",
             rf"  \label{{tab:{table.name}}}",
             r"\end{table*}",

@@ -61,7 +61,8 @@ def build(sweep: Sweep) -> Table:
         (
             "Bold: best of the section. Underlined: best of all. Each of our numbers stands with "
             "the seeds that it rests on.",
-            "Quoted rows are the numbers that the paper prints; no run of ours is behind them.",
+            "Quoted rows are the numbers that the paper prints; no run of ours is behind them. Its "
+            "authors ran DimeNet++ and the rows of LieConv but LieConv-T3 + SO3 Aug themselves.",
             "Weights: those with the best validation error.",
             *provenance(sweep, sweep.select("qm9")),
         ),
