@@ -262,7 +262,6 @@ def test_figure10_highlights_the_trajectories_of_figures_6_and_11(tmp_path: Path
     assert max(r[pair.good_for_both] for r in ranks) == np.maximum(*ranks).min()
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_prediction_that_flies_off_does_not_hide_the_truth(
     tmp_path: Path, springs_truth: tuple[Path, np.ndarray]
 ) -> None:
@@ -285,6 +284,7 @@ def test_a_prediction_that_flies_off_does_not_hide_the_truth(
     assert np.isfinite(np.concatenate(marks)).all()
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("trajectories", [1, TRAJECTORIES])
 def test_rollouts_that_left_the_range_of_numbers(
     tmp_path: Path, value: float, trajectories: int
