@@ -34,7 +34,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 reproduce: $(INSTALLED) ## Run all experiments (TIER=smoke, laptop or paper), then say where the results are
-	@$(BIN)/snakemake --cores all $(if $(TIER),--config tier=$(TIER))
+	@PLACES_ARE_TOLD=1 $(BIN)/snakemake --cores all $(if $(TIER),--config tier=$(TIER))
 	@$(BIN)/lietransformer places
 
 # For this machine alone, without MLflow's telemetry and without its processes for jobs that are

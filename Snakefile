@@ -76,8 +76,8 @@ include: "workflow/rules/targets.smk"
 
 
 onsuccess:
-    # make says it at its end, also where there was nothing to do.
-    if "MAKELEVEL" not in os.environ:
+    # `make reproduce` says it itself, also where there was nothing to do.
+    if "PLACES_ARE_TOLD" not in os.environ:
         from lietransformer.analysis.places import places
 
         print(places(RESULTS))

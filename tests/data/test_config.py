@@ -100,7 +100,7 @@ def test_every_wrong_setting_is_named_at_once() -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="Check the name given to --config"):
+    with pytest.raises(UserError, match="Check its name"):
         read_config(SpringsConfig, tmp_path / "none.yaml")
 
 

@@ -94,9 +94,9 @@ def test_stopped_at_every_place(
             looks += 1
         else:
             break
-    # Before every step, evaluation and test.
+    # Before every step, evaluation and test; weights that are equal are tested once.
     steps, records = undisturbed["result"]["steps"], len(undisturbed["records"])
-    assert looks >= steps + records + 4
+    assert looks >= steps + records + 2
 
 
 def test_a_finished_test_is_not_done_again(
@@ -108,18 +108,18 @@ def test_a_finished_test_is_not_done_again(
     test, done = Experiment.test, []
     interruption = Interruption()
 
-    def stop_after_two(self: Experiment, name: str) -> Any:
+    def stop_after_one(self: Experiment, name: str) -> Any:
         evaluation = test(self, name)
         done.append(name)
-        if len(done) == 2:
+        if len(done) == 1:
             interruption.signal = signal.SIGTERM
         return evaluation
 
-    monkeypatch.setattr(Experiment, "test", stop_after_two)
+    monkeypatch.setattr(Experiment, "test", stop_after_one)
     with pytest.raises(Interrupted):
         run(tiny(springs_file), tmp_path / "run", interruption=interruption).execute()
     result = run(tiny(springs_file), tmp_path / "run").execute()
-    assert done == ["test", "test_long"] * 2  # the best weights, then the final ones
+    assert done == ["test", "test_long"]  # of the final weights, which are the best ones
     assert numbers(tmp_path / "run") == undisturbed
     assert result["seconds"]["test"] > 0
 
