@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.files import require_writable_name
-from lietransformer.settings_options import add_settings_options
+from lietransformer.options import add_settings_options, at_least_one
 from lietransformer.signals import undisturbed
 
 
@@ -34,7 +34,7 @@ def add_measurement(
     parser = commands.add_parser(name, help=summary, description=description)
     add_settings_options(parser, settings)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
-    parser.add_argument("--threads", type=_threads, default=1, help="CPU threads (default: 1)")
+    parser.add_argument("--threads", type=at_least_one, default=1, help="CPU threads (default: 1)")
     parser.add_argument("--force", action="store_true", help="replace the file if it is there")
 
     def run(options: argparse.Namespace) -> int:
@@ -54,10 +54,3 @@ def add_measurement(
         return 0
 
     parser.set_defaults(run=run)
-
-
-def _threads(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected at least 1")
-    return number

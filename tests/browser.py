@@ -1,7 +1,6 @@
 """A headless Chromium that is driven as a user would, for the tests of pages."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,8 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.requirements import IS_ALL_REQUIRED
 
 T = TypeVar("T")
 
@@ -147,7 +148,7 @@ def open_browser(profile: Path) -> Iterator[Browser]:
 def _program(name: str) -> str:
     """Where it is; without it there is nothing to test, unless nothing may be left out."""
     path = shutil.which(name)
-    if path is None and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ:
+    if path is None and not IS_ALL_REQUIRED:
         pytest.skip(f"needs {name}")
     assert path is not None, f"needs {name}"
     return path

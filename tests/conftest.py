@@ -8,6 +8,7 @@ import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
+from mlflow import MlflowClient
 
 from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.reader import DatasetFile
@@ -38,6 +39,24 @@ def without_shape_checks() -> Iterator[None]:
 
 
 @pytest.fixture
+def empty_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder, without any MLflow store but those that a test names."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MLflow's tables, which take it some seconds to make, with nothing in them."""
+    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
+    MlflowClient(f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A real browser that has not been anywhere yet."""
     with open_browser(tmp_path_factory.mktemp("profile")) as browser:
@@ -61,6 +80,17 @@ def constellations_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("springs") / "springs.h5"
     springs.generate(SMALL_SPRINGS, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def short_springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Short trajectories, for those who train often, or not at all."""
+    path = tmp_path_factory.mktemp("springs") / "springs.h5"
+    config = springs.SpringsConfig(
+        systems=60, test=10, validation=8, states=50, duration=0.5, long_chunk=10
+    )
+    springs.generate(config, path)
     return path
 
 

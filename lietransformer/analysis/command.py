@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.errors import UserError, explain
+from lietransformer.options import add_results_argument
 
 
 def add_parsers(commands: Any) -> None:
@@ -39,14 +40,7 @@ def _add(
         description=f"{text[:1].upper()}{text[1:]}. Reads the folders of runs, also while some "
         "are going on; what is missing is shown as missing.",
     )
-    parser.add_argument(
-        "results",
-        type=Path,
-        nargs="?",
-        default=Path("results"),
-        metavar="RESULTS",
-        help="folder of all results (default: %(default)s)",
-    )
+    add_results_argument(parser)
     parser.set_defaults(run=run)
     return parser
 

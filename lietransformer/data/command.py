@@ -13,7 +13,7 @@ from typing import Any
 
 from lietransformer.errors import UserError, explain
 from lietransformer.files import require_writable_name
-from lietransformer.settings_options import add_settings_options
+from lietransformer.options import add_settings_options
 from lietransformer.signals import undisturbed
 
 _HELP = {

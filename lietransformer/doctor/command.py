@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lietransformer.doctor.findings import Finding, Section
+from lietransformer.options import add_results_argument
 from lietransformer.tracking import command as tracking
 
 if TYPE_CHECKING:
@@ -23,14 +24,7 @@ def add_parser(commands: Any) -> None:
         "and say what to do about what is wrong. Changes nothing, also while runs are going on. "
         "The exit code is 1 if there is a problem.",
     )
-    parser.add_argument(
-        "results",
-        type=Path,
-        nargs="?",
-        default=Path("results"),
-        metavar="RESULTS",
-        help="folder of all results (default: %(default)s)",
-    )
+    add_results_argument(parser)
     parser.add_argument(
         "--thorough",
         action="store_true",

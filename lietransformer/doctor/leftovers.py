@@ -59,24 +59,19 @@ def _states(states: Sequence[Path]) -> Iterator[Finding]:
             of_done.append(path)
         elif not run.config_file.exists():
             of_none.append(path)
-    if of_done:
-        total = sum(map(size_of, of_done))
-        yield Finding(
-            "warning",
-            f"{counted(len(of_done), 'checkpoint')}, {size(total)}, of runs that are done: "
-            f"{some(of_done)}",
-            "remove these folders",
-            tuple(map(str, of_done)),
-        )
-    if of_none:
-        total = sum(map(size_of, of_none))
-        yield Finding(
-            "warning",
-            f"{counted(len(of_none), 'checkpoint')}, {size(total)}, of runs that are not there: "
-            f"{some(of_none)}",
-            "remove these folders; a run of the same settings and place would go on from them",
-            tuple(map(str, of_none)),
-        )
+    yield from _needless(of_done, "of runs that are done", "remove these folders")
+    yield from _needless(
+        of_none,
+        "of runs that are not there",
+        "remove these folders; a run of the same settings and place would go on from them",
+    )
+
+
+def _needless(states: Sequence[Path], whose: str, remedy: str) -> Iterator[Finding]:
+    if states:
+        total = size(sum(map(size_of, states)))
+        what = f"{counted(len(states), 'checkpoint')}, {total}, {whose}: {some(states)}"
+        yield Finding("warning", what, remedy, tuple(map(str, states)))
 
 
 def _workflow(folder: Path) -> Iterator[Finding]:

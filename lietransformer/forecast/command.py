@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from lietransformer.options import at_least_one
+
 _CONFIG = Path("config.yaml")
 _TIERS = Path("workflow", "tiers")
 
@@ -38,7 +40,10 @@ def add_parser(commands: Any) -> None:
         "--results", type=Path, default=Path("results"), help="folder (default: %(default)s)"
     )
     parser.add_argument(
-        "--jobs", type=_count, metavar="N", help="jobs at a time (default: what the cores allow)"
+        "--jobs",
+        type=at_least_one,
+        metavar="N",
+        help="jobs at once (default: what the cores allow)",
     )
     parser.add_argument(
         "--seconds",
@@ -67,13 +72,6 @@ def add_parser(commands: Any) -> None:
         help="measure nothing; put the forecast that was kept beside what finished runs took",
     )
     parser.set_defaults(run=_forecast)
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected at least 1")
-    return number
 
 
 def _rate(text: str) -> float:

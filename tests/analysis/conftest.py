@@ -20,11 +20,6 @@ def springs_truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.nd
 
 
 @pytest.fixture(scope="session")
-def springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def springs_file(short_springs_file: Path) -> Path:
     """Short trajectories, for real runs."""
-    path = tmp_path_factory.mktemp("springs") / "springs.h5"
-    config = springs.SpringsConfig(
-        systems=60, test=10, validation=8, states=50, duration=0.5, long_chunk=10
-    )
-    springs.generate(config, path)
-    return path
+    return short_springs_file

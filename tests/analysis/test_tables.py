@@ -1,7 +1,5 @@
 import csv
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 from lietransformer.analysis.runs import read_sweep
 from lietransformer.analysis.tables import FORMATS, TABLES, write_tables
 from tests.analysis.synthetic import COMMIT, Results, accuracies, mae
+from tests.requirements import needs_latex
 
 CONSTELLATIONS = (["constellations"], "constellations")
 QM9 = (["qm9"], "qm9")
@@ -119,10 +118,7 @@ def test_latex_has_ours_and_theirs(tmp_path: Path) -> None:
     assert r"{\footnotesize\itshape $-$0.03}" in text
 
 
-@pytest.mark.skipif(
-    not shutil.which("pdflatex") and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
-    reason="needs pdflatex with booktabs (texlive-latex-recommended)",
-)
+@needs_latex
 @pytest.mark.parametrize("name", TABLES)
 def test_latex_compiles(tmp_path: Path, name: str) -> None:
     table = rendered(table1_results(tmp_path), name, "tex")

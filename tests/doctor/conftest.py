@@ -4,30 +4,18 @@ import shutil
 from pathlib import Path
 
 import pytest
-from mlflow import MlflowClient
-
-from lietransformer.data import springs
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, an empty one; and no store but those that a test names."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return folder
+def elsewhere(empty_working_folder: Path) -> Path:
+    """The working folder of all these tests."""
+    return empty_working_folder
 
 
 @pytest.fixture(scope="session")
-def springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def springs_file(short_springs_file: Path) -> Path:
     """Short trajectories: nothing is trained here."""
-    path = tmp_path_factory.mktemp("springs") / "springs.h5"
-    config = springs.SpringsConfig(
-        systems=60, test=10, validation=8, states=50, duration=0.5, long_chunk=10
-    )
-    springs.generate(config, path)
-    return path
+    return short_springs_file
 
 
 @pytest.fixture
@@ -35,14 +23,6 @@ def results(tmp_path: Path) -> Path:
     """An empty folder of results."""
     path = tmp_path / "project" / "results"
     path.mkdir(parents=True)
-    return path
-
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MLflow's tables, which take it some seconds to make, with nothing in them."""
-    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
-    MlflowClient(f"sqlite:///{path}").search_experiments()
     return path
 
 

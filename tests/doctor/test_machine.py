@@ -14,9 +14,7 @@ from lietransformer.doctor import hardware, storage, tools, versions
 from lietransformer.doctor.hardware import Gpus, judge_gpus, judge_memory
 from lietransformer.native import library
 from tests.doctor.folders import levels, the
-
-needs_compiler = pytest.mark.skipif(not library.find_compiler(), reason="there is no C compiler")
-
+from tests.requirements import needs_compiler
 
 # ---- versions
 

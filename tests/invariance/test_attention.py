@@ -1,6 +1,5 @@
 """Attention without memory for all pairs is the layer's own."""
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -14,22 +13,16 @@ from lietransformer.models import LieTransformer
 from lietransformer.native import library
 from lietransformer.testing import relative_error
 from lietransformer.types import LiftedCloud, PointCloud
+from tests.requirements import needs_compiler
 
 TOLERANCE = 1e-13
 
-needs_compiler = pytest.mark.skipif(
-    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
-    reason="there is no C compiler",
-)
 
-
-@pytest.fixture(params=["C", "PyTorch"])
+@pytest.fixture(params=[pytest.param("C", marks=needs_compiler), "PyTorch"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How the pairs are computed."""
     if request.param == "PyTorch":
         monkeypatch.setattr(library, "load", lambda *_: None)
-    elif not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ:
-        pytest.skip("there is no C compiler")
     return str(request.param)
 
 

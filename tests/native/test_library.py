@@ -13,14 +13,10 @@ from pathlib import Path
 import pytest
 
 from lietransformer.native import library
+from tests.requirements import needs_compiler
 
 SOURCE = "head_mlp.c"
 WIDTHS = (("IN", 2), ("HIDDEN", 3), ("OUT", 1))
-
-needs_compiler = pytest.mark.skipif(
-    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
-    reason="there is no C compiler",
-)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """The MLP of pairs in C is the MLP of pairs in PyTorch."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -8,14 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from lietransformer.native import library
 from lietransformer.nn import fused_mlp
 from lietransformer.nn.mlp import PerHeadMLP
+from tests.requirements import needs_compiler
 
-pytestmark = pytest.mark.skipif(
-    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
-    reason="there is no C compiler",
-)
+pytestmark = needs_compiler
 
 HEADS = 3
 WIDTHS = (2, 12, 12, 1)

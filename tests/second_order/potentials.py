@@ -1,21 +1,12 @@
 """Potentials, and their force with its gradients in two ways."""
 
-import os
-
-import pytest
 import torch
 from torch import Tensor
 
 from lietransformer import second_order
 from lietransformer.dynamics.hamiltonian import gradient
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
-from lietransformer.native import library
 from lietransformer.types import PointCloud
-
-needs_compiler = pytest.mark.skipif(
-    not library.find_compiler() and "LIETRANSFORMER_REQUIRE_ALL" not in os.environ,
-    reason="there is no C compiler",
-)
 
 ROUNDING = 5e-5
 PLAIN = LieTransformerConfig("T(2)", input_width=2, output_width=1, width=24, layers=3, heads=3)

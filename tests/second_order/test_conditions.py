@@ -15,12 +15,12 @@ from lietransformer.native import head_mlp, library
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig
 from lietransformer.second_order import conditions
+from tests.requirements import needs_compiler
 from tests.second_order.potentials import (
     PLAIN,
     ROUNDING,
     by_pytorch,
     inputs,
-    needs_compiler,
     potential,
 )
 

@@ -13,6 +13,7 @@ from lietransformer.models.lie_transformer import LieTransformer
 from lietransformer.models.presets import get_preset
 from lietransformer.nn.attention import AttentionConfig
 from lietransformer.types import PointCloud
+from tests.requirements import needs_compiler
 from tests.second_order.potentials import (
     PLAIN,
     ROUNDING,
@@ -20,7 +21,6 @@ from tests.second_order.potentials import (
     by_passes,
     by_pytorch,
     inputs,
-    needs_compiler,
     potential,
 )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import IS_ALL_REQUIRED
 from tests.slurm.cluster import NoCluster, shared_cluster
 from tests.slurm.project import SPRINGS, Project
 
@@ -18,7 +19,7 @@ def cluster() -> Iterator[None]:
     try:
         running.__enter__()
     except NoCluster as reason:
-        if "LIETRANSFORMER_REQUIRE_ALL" in os.environ:
+        if IS_ALL_REQUIRED:
             pytest.fail(str(reason))
         pytest.skip(str(reason))
     yield

@@ -46,8 +46,12 @@ def test_jobs_cancelled_killed_and_requeued_while_the_scheduler_restarts(
 def test_a_job_over_its_time_limit_goes_on_in_the_next_one(
     project: Project, undisturbed: Project
 ) -> None:
-    """The signal of the profile comes before the limit; training saves its state and ends."""
-    limit = _seconds_before_the_limit() // 60 + 1
+    """The signal of the profile comes before the limit; training saves its state and ends.
+
+    Slurm may signal a minute early, so that of two minutes one is certain. A machine that is so
+    busy that training has not begun by then needs one job more.
+    """
+    limit = _seconds_before_the_limit() // 60 + 2
     project.configure({**ONE_PACK, "compute": {"limits": {"springs": {"runtime": limit}}}})
     with project.driver("--until", "train", *IMPATIENT) as driver:
         process = _held_in_the_middle(project, driver, "0-1")
@@ -58,11 +62,12 @@ def test_a_job_over_its_time_limit_goes_on_in_the_next_one(
         project.wait_until(driver, lambda: "stopped by SIGTERM" in _log(project), "the saved state")
         project.finish(driver)
 
-    first, second = project.jobs_of("0-1")
-    assert (first.state, second.state) == ("FAILED", "COMPLETED")
-    assert first.request["TimeLimit"] == f"00:{limit:02}:00"
-    assert second.request["TimeLimit"] == f"00:{2 * limit:02}:00", "more time at each attempt"
-    assert (project.sessions(0), project.sessions(1)) == (1, 2)
+    *signalled, last = project.jobs_of("0-1")
+    assert {job.state for job in signalled} == {"FAILED"}
+    assert last.state == "COMPLETED"
+    for attempt, job in enumerate((*signalled, last), start=1):
+        assert job.request["TimeLimit"] == f"00:{attempt * limit:02}:00", "more at each attempt"
+    assert project.sessions(1) >= 2
     _assert_same_numbers(project, undisturbed, seeds=range(2))
 
 

@@ -5,21 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlflow import MlflowClient
 
 from lietransformer.training.run_folder import RunFolder
-from tests.tracking.runs import make_run, sqlite_uri
+from tests.tracking.runs import make_run
 from tests.tracking.server import Server
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, an empty one; and no store but those that a test names."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return folder
+def elsewhere(empty_working_folder: Path) -> Path:
+    """The working folder of all these tests."""
+    return empty_working_folder
 
 
 @pytest.fixture(scope="session")
@@ -28,14 +23,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory, springs_file: Path) -> Ru
     run = make_run(tmp_path_factory.mktemp("runs") / "finished", springs_file)
     run.execute()
     return run.folder
-
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MLflow's tables, which take it some seconds to make, with nothing in them."""
-    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
-    MlflowClient(sqlite_uri(path)).search_experiments()
-    return path
 
 
 @pytest.fixture

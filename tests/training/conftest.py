@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.data import springs
-
 
 @pytest.fixture(scope="session")
-def springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("springs") / "springs.h5"
-    config = springs.SpringsConfig(
-        systems=60, test=10, validation=8, states=50, duration=0.5, long_chunk=10
-    )
-    springs.generate(config, path)
-    return path
+def springs_file(short_springs_file: Path) -> Path:
+    return short_springs_file

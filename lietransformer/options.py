@@ -1,4 +1,4 @@
-"""Settings on the command line: --config, --set and --settings."""
+"""Options that several commands have."""
 
 import argparse
 import textwrap
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 def add_settings_options(
     parser: argparse.ArgumentParser, settings: Callable[[], type[BaseModel]]
 ) -> None:
-    """Declare the options.
+    """Declare --config, --set and --settings.
 
     Args:
         parser: of the command.
@@ -43,3 +43,23 @@ def add_settings_options(
     parser.add_argument(
         "--settings", action=ShowSettings, nargs=0, help="list the settings, and stop"
     )
+
+
+def add_results_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the folder that everything is in."""
+    parser.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="RESULTS",
+        help="folder of all results (default: %(default)s)",
+    )
+
+
+def at_least_one(text: str) -> int:
+    """The type of an option that counts something."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("expected at least 1")
+    return number
