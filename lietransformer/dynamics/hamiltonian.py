@@ -60,15 +60,8 @@ class LearntDynamics(nn.Module, ABC):
         A model that draws random numbers draws the same ones at every state: otherwise the
         field would not be a function, and no rule could integrate it.
         """
-        if generator is None:
-            return lambda state: self(state, masses, stiffness)
-        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-
-        def repeatable(state: Tensor) -> Tensor:
-            again = torch.Generator(generator.device).manual_seed(seed)
-            return self(state, masses, stiffness, generator=again)
-
-        return repeatable
+        again = _repeated(generator)
+        return lambda state: self(state, masses, stiffness, generator=again())
 
 
 class PotentialDynamics(LearntDynamics):
@@ -86,18 +79,60 @@ class PotentialDynamics(LearntDynamics):
         *,
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "batch 2 particles space"]:
+        return self._velocity(state, masses, stiffness, generator, _Prepared(self.model))
+
+    def field(
+        self,
+        masses: Float[Tensor, "batch particles"],
+        stiffness: Float[Tensor, "batch particles"],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> VectorField:
+        """The same as a function of the state alone.
+
+        What does not depend on positions is computed once for all states.
+        """
+        again, prepared = _repeated(generator), _Prepared(self.model)
+        return lambda state: self._velocity(state, masses, stiffness, again(), prepared)
+
+    def _velocity(
+        self,
+        state: Tensor,
+        masses: Tensor,
+        stiffness: Tensor,
+        generator: torch.Generator | None,
+        prepared: "_Prepared",
+    ) -> Tensor:
         position, momentum = state.unbind(dim=1)
         features = torch.stack([masses, stiffness], dim=-1)
 
-        if second_order.applies(self.model, position, features):
-            by_position = second_order.potential_gradient(self.model, centred(position), features)
-        else:
+        def potential(q: Tensor) -> Tensor:
+            return self.model(PointCloud(centred(q), features), generator=generator)
 
-            def potential(q: Tensor) -> Tensor:
-                return self.model(PointCloud(centred(q), features), generator=generator)
-
+        fast = prepared.potential(position, features)
+        if fast is None:
             by_position = gradient(potential, position)
+        else:
+            by_position = fast.gradient(centred(position))
         return torch.stack([momentum / masses[..., None], -by_position], dim=1)
+
+
+class _Prepared:
+    """A potential for the features of a batch, made when it is first needed."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._potential: second_order.Potential | None = None
+
+    def potential(self, position: Tensor, features: Tensor) -> second_order.Potential | None:
+        """That of the present parameters; None where it cannot be used."""
+        potential = self._potential
+        if potential is not None and potential.is_up_to_date and second_order.takes(position):
+            return potential
+        if not second_order.applies(self._model, position, features):
+            return None
+        self._potential = second_order.Potential(self._model, features)
+        return self._potential
 
 
 class HamiltonianDynamics(LearntDynamics):
@@ -133,6 +168,15 @@ class DirectDynamics(LearntDynamics):
         batch, _, particles, space = state.shape
         _require_outputs(output, particles * 2 * space, "q̇ and ṗ of each particle")
         return output.view(batch, particles, 2, space).transpose(1, 2)
+
+
+def _repeated(generator: torch.Generator | None) -> Callable[[], torch.Generator | None]:
+    """What gives a generator of the same random numbers each time."""
+    if generator is None:
+        return lambda: None
+    device = generator.device
+    seed = int(torch.randint(2**62, (), generator=generator, device=device))
+    return lambda: torch.Generator(device).manual_seed(seed)
 
 
 def phase_cloud(

@@ -12,7 +12,7 @@ Argument = Tensor | int | float | None
 def call(function: Any, *arguments: Argument) -> None:
     """Call it; a tensor is passed as its address, None as the null pointer.
 
-    All integers of our C functions are `long`, all numbers and tensors in single precision.
+    All integers of our C functions are `long`, all numbers in single precision.
     """
     function(*map(_converted, arguments))
 
@@ -25,6 +25,6 @@ def _converted(argument: Argument) -> Any:
     if isinstance(argument, float):
         return ctypes.c_float(argument)
     # C code would read and write past the end of anything else.
-    assert argument.dtype == torch.float32
+    assert argument.dtype in (torch.float32, torch.int64)
     assert argument.is_contiguous()
     return ctypes.c_void_p(argument.data_ptr())

@@ -4,11 +4,10 @@ Training on trajectories needs, at every state of a roll-out, the force −∂V/
 gradient of λ·∂V/∂q by parameters and positions, for the λ that comes back from the loss. That is
 the gradient of a tangent of V: of its change when the positions move along λ. So every operation
 of the network has four passes: value, gradient, tangent, gradient of the tangent. Each reuses
-what the passes before have kept, and none of the work is done twice. Matrix products are
-PyTorch's; what lies between them is C code.
+what the passes before have kept, and none of the work is done twice. They are C code.
 """
 
-from lietransformer.second_order.conditions import applies, written_for
-from lietransformer.second_order.potential import potential_gradient
+from lietransformer.second_order.conditions import applies, takes, written_for
+from lietransformer.second_order.potential import Potential
 
-__all__ = ["applies", "potential_gradient", "written_for"]
+__all__ = ["Potential", "applies", "takes", "written_for"]

@@ -9,15 +9,15 @@ from torch.autograd import forward_ad
 
 from lietransformer.groups import get_group
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
-from lietransformer.native import head_mlp, library
+from lietransformer.native import head_mlp
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
 from lietransformer.nn.block import LieTransformerBlock
 from lietransformer.nn.kernels import AdditiveCombination, DotProductContent, MLPLocation
 from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP
 from lietransformer.nn.pooling import PoolThenMLP
+from lietransformer.second_order import network
 from lietransformer.second_order.coordinates import are_affine
-from lietransformer.second_order.operations import LayerNorm, PairAttention, Swish
 
 # Elements of an example. The passes are for small sets: scores of a head are kept on the stack,
 # and coordinates are a dense matrix of all pairs by all positions.
@@ -30,6 +30,8 @@ _KNOWN_MODULES = {
     *(LieSelfAttention, DotProductContent, MLPLocation, AdditiveCombination),
     *(PerHeadMLP, PerHeadLinear, PoolThenMLP),
 }
+
+_EPSILON = 1e-5  # of layer norms, as in potential.c
 
 
 def written_for(config: object) -> bool:
@@ -52,30 +54,39 @@ def applies(model: nn.Module, positions: Tensor, features: Tensor) -> TypeGuard[
     Only for plain training and evaluation: what goes beyond, such as gradients by features,
     PyTorch does in its general way.
     """
-    if type(model) is not LieTransformer or torch.compiler.is_compiling():
+    if type(model) is not LieTransformer or not takes(positions):
         return False
-    tensors = (positions, features, *model.parameters())
     samples = model.config.lift.samples_for(get_group(model.config.group))
     elements = positions.shape[1] * samples
     return (
         written_for(model.config)
         and 1 <= elements <= MOST_ELEMENTS
-        and len(positions) > 0
-        and all(tensor.dtype == torch.float32 for tensor in tensors)
-        and all(tensor.device.type == "cpu" for tensor in tensors)
+        and all(map(_is_plain, (features, *model.parameters())))
         and not features.requires_grad
-        and _nothing_else_is_going_on(tensors)
         and all(map(_is_known, model.modules()))
         and _is_compiled(model.config, elements)
     )
 
 
-def _nothing_else_is_going_on(tensors: tuple[Tensor, ...]) -> bool:
-    """No forward differentiation, no vmap, no autocast."""
+def takes(positions: Tensor) -> bool:
+    """Whether to use them for these positions, where they have been used for others before.
+
+    Not inside of forward differentiation, vmap, autocast, or the compiler.
+    """
     return (
-        forward_ad._current_level < 0
+        len(positions) > 0
+        and _is_plain(positions)
+        and forward_ad._current_level < 0
         and not torch.is_autocast_enabled("cpu")
-        and not any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors))
+        and not torch.compiler.is_compiling()
+    )
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return (
+        tensor.dtype == torch.float32
+        and tensor.device.type == "cpu"
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     )
 
 
@@ -86,19 +97,13 @@ def _is_known(module: nn.Module) -> bool:
         or module._backward_hooks
         or module._backward_pre_hooks
     )
-    return type(module) in _KNOWN_MODULES and not has_hooks
+    is_known = type(module) in _KNOWN_MODULES and not has_hooks
+    return is_known and not (isinstance(module, nn.LayerNorm) and module.eps != _EPSILON)
 
 
 @cache
 def _is_compiled(config: LieTransformerConfig, elements: int) -> bool:
     """Whether all C code for such a model can be had."""
     pair_dimension = get_group(config.group).pair_dimension(config.pair_features)
-    return all(
-        code is not None
-        for code in (
-            library.load(*Swish.source()),
-            library.load(*LayerNorm.source(config.width)),
-            library.load(*PairAttention.source(elements, config.heads, config.width)),
-            head_mlp.compiled(pair_dimension, config.attention.kernel_width, 1),
-        )
-    )
+    mlp = head_mlp.compiled(pair_dimension, config.attention.kernel_width, 1)
+    return mlp is not None and network.load(config, elements) is not None

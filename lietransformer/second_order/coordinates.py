@@ -3,13 +3,16 @@
 Where the group has all translations, the elements over a point x are (x, h), and h does not
 depend on x. Coordinates of a pair, ν∘log or canonical, are then R⁻¹(t' − t) times a matrix, and
 others that do not depend on positions: x(q) = x(0) + Jq with the same J for all examples.
+
+Many pairs have the same coordinates at all positions: those of an element with itself, and, over
+the subgroup C₂ of rotations, (x, h) with (x', h') as (x', −h) with (x, −h'). They are one column.
 """
 
 from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from lietransformer.groups import PairFeatures, get_group
@@ -32,12 +35,14 @@ class PairCoordinates:
     Attributes:
         constant: x(0).
         jacobian: J.
+        column_of_pair: where the coordinates of each pair stand.
         space_dimension: numbers of a position.
         samples: |Ĥ|, elements over each point.
     """
 
-    constant: Float[Tensor, "coordinates 1 pairs"]
-    jacobian: Float[Tensor, "coordinates flat_points pairs"]
+    constant: Float[Tensor, "coordinates 1 columns"]
+    jacobian: Float[Tensor, "coordinates flat_points columns"]
+    column_of_pair: Int[Tensor, " pairs"]
     space_dimension: int
     samples: int
 
@@ -46,8 +51,13 @@ class PairCoordinates:
         """Those of a model, for this number of points."""
         return _coordinates(config.group, config.lift, config.pair_features, points)
 
+    @property
+    def columns(self) -> int:
+        """Of an example."""
+        return self.jacobian.shape[2]
+
     def at(self, positions: Float[Tensor, "batch points space"]) -> Float[Tensor, "c columns"]:
-        """x(q), a column for each pair of each example."""
+        """x(q), the columns of one example after those of the other."""
         changes = positions.flatten(1) @ self.jacobian
         return (self.constant + changes).flatten(1).contiguous()
 
@@ -59,8 +69,8 @@ class PairCoordinates:
         self, gradient: Float[Tensor, "c columns"]
     ) -> Float[Tensor, "batch points space"]:
         """Jᵀg, the gradient by positions from that by coordinates."""
-        by_pair = gradient.unflatten(1, (-1, self.jacobian.shape[2]))
-        return (by_pair @ self.jacobian.mT).sum(dim=0).unflatten(1, (-1, self.space_dimension))
+        by_column = gradient.unflatten(1, (-1, self.columns))
+        return (by_column @ self.jacobian.mT).sum(dim=0).unflatten(1, (-1, self.space_dimension))
 
     def lifted(self, features: Float[Tensor, "batch points d"]) -> Float[Tensor, "batch g d"]:
         """The features of the elements."""
@@ -78,9 +88,15 @@ def _coordinates(
     lifted = lift(PointCloud(flat.unflatten(1, (points, space))), group, lift_config)
     pairs = pair_geometry(lifted, group, NeighbourhoodConfig(), kind=kind).coordinates
     origin, *changed = pairs.flatten(1, 2)
+    # For each pair what its coordinates are made of: x(0), then J. Rounded, because sin(π) is not
+    # quite 0 on a computer, and still far more exact than numbers in single precision.
+    of_pairs = torch.stack([origin, *(x - origin for x in changed)], dim=1).round(decimals=12)
+    distinct, column_of_pair = torch.unique(of_pairs, dim=0, return_inverse=True)
+    constant, jacobian = distinct.float().permute(2, 1, 0).split([1, points * space], dim=1)
     return PairCoordinates(
-        constant=origin.mT[:, None].float(),
-        jacobian=(torch.stack(changed) - origin).permute(2, 0, 1).float().contiguous(),
+        constant=constant.contiguous(),
+        jacobian=jacobian.contiguous(),
+        column_of_pair=column_of_pair,
         space_dimension=space,
         samples=lift_config.samples_for(group),
     )

@@ -1,166 +1,127 @@
-"""A LieTransformer as a chain of operations with four passes."""
+"""`potential.c`: a LieTransformer from the scores of its locations on, and its derivatives."""
 
-from collections.abc import Iterable
+import ctypes
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from jaxtyping import Float
+from torch import Tensor
 
-from lietransformer.models.lie_transformer import LieTransformer
-from lietransformer.native import head_mlp
-from lietransformer.nn.block import LieTransformerBlock
-from lietransformer.nn.kernels import MLPLocation
-from lietransformer.nn.pooling import PoolThenMLP
-from lietransformer.second_order.operations import (
-    Chain,
-    LayerNorm,
-    Linear,
-    MeanOfExample,
-    PairAttention,
-    Residual,
-    Swish,
-)
+from lietransformer.models.lie_transformer import LieTransformerConfig
+from lietransformer.native import library
+from lietransformer.native.calling import call
+from lietransformer.second_order.parameters import Parameters, row_length
+
+# Numbers of a row times rows of a chunk: such that what a layer leaves for the next one fits into
+# the cache of a core. Chunks are a multiple of so many, for as many threads to have equal work.
+_NUMBERS_OF_A_CHUNK = 150 * 160
+_CHUNKS = 4
 
 
+def load(config: LieTransformerConfig, elements: int) -> ctypes.CDLL | None:
+    """The code for models of these settings and examples of so many elements; None without C."""
+    definitions = {
+        "POINTS": elements,
+        "LAYERS": config.layers,
+        "HEADS": config.heads,
+        "HEAD_WIDTH": config.width // config.heads,
+        "ROW_LENGTH": row_length(config.width),
+    }
+    return library.load("potential.c", tuple(definitions.items()))
+
+
+@dataclass(frozen=True, eq=False)
 class Network:
-    """V and its derivatives, for the features of a batch.
+    """The passes through all layers, for the features of a batch.
 
-    Tensors are rows, one for each group element. Layers see positions through the scores of
-    locations only, and those of all layers are functions of the same coordinates of pairs: they
-    are computed for all layers at once.
+    Attributes:
+        code: what `load` gives.
+        parameters: of the model.
+        columns: of each pair of elements, its column in the scores of locations.
+        column_count: how many columns an example has.
+        features: of elements at the first layer, as rows.
+        joint: their queries, keys and values, as rows.
+        examples: size of the batch.
     """
 
-    def __init__(self, model: LieTransformer, features: Tensor) -> None:
-        self._batch, self._elements, _ = features.shape
-        self._features = features.flatten(0, 1).contiguous()
-        # As they are now: a parameter can be another tensor by the time of the backward pass.
-        self._parameters = tuple(model.parameters())
-        self._of_modules: list[tuple[Linear | LayerNorm, Tensor, Tensor]] = []
-        self._of_joint_maps: list[tuple[Linear, list[tuple[Tensor, Tensor]]]] = []
-        self._attention: list[PairAttention] = []
-        self._mlps = [_location_parameters(block) for block in model.blocks]
-        self._packed = torch.cat([head_mlp.packed(mlp) for mlp in self._mlps])
-        location = head_mlp.find(self._mlps[0])
-        assert location is not None
-        self._location = location
-        blocks = [part for block in model.blocks for part in self._block(block)]
-        head = model.head
-        assert isinstance(head, PoolThenMLP)
-        self._body = Chain(
-            self._linear(model.embedding),
-            *blocks,
-            MeanOfExample(self._elements),
-            Swish(),
-            *self._linear_and_swish(head.hidden),
+    code: ctypes.CDLL
+    parameters: Parameters
+    columns: Tensor
+    column_count: int
+    features: Float[Tensor, "elements row"]
+    joint: Float[Tensor, "elements three_rows"]
+    examples: int
+
+    def first_order(
+        self, scores: Float[Tensor, "layers_heads 1 columns"], *, keep: bool
+    ) -> tuple[Float[Tensor, "layers_heads 1 columns"], Tensor]:
+        """∂V/∂l for the scores l of locations, and what `second_order` needs of the state.
+
+        Args:
+            scores: l.
+            keep: whether `second_order` is to follow.
+        """
+        chunks = -(-self.examples // self._chunk)
+        stored = scores.new_empty(chunks if keep else self._threads, self._stored_size)
+        by_scores = torch.empty_like(scores)
+        given = (*self._model, self.features, self.joint, scores)
+        call(self.code.first_order, *given, int(keep), stored, self._scratch, by_scores)
+        return by_scores, stored
+
+    def second_order(
+        self,
+        stored: Tensor,
+        tangent: Float[Tensor, "layers_heads 1 columns"],
+        sums: Float[Tensor, "chunks parameters"],
+    ) -> tuple[Float[Tensor, "layers_heads 1 columns"], Tensor, Tensor]:
+        """∂V̇/∂l, ∂V̇/∂features and ∂V̇/∂joint for the tangent of l.
+
+        Args:
+            stored: of the state.
+            tangent: of l.
+            sums: for each chunk of the batch, to which ∂V̇/∂θ is added.
+        """
+        found = (
+            torch.empty_like(tangent),
+            torch.empty_like(self.features),
+            torch.empty_like(self.joint),
         )
-        self._output = self._linear(head.output)
+        by_scores, *by_inputs = found
+        given = (*self._model, stored, self._scratch, tangent)
+        call(self.code.second_order, *given, by_scores, sums, *by_inputs)
+        return found
 
-    def gradient_by(self, coordinates: Tensor) -> Tensor:
-        """∂V/∂x for the coordinates x of all pairs, of the sum of V over the batch."""
-        self._x = coordinates
-        scores = self._location.value(coordinates, self._packed)
-        for attention, location in zip(self._attention, self._by_layer(scores), strict=True):
-            attention.location = location
-        self._output.value(self._body.value(self._features))
-        self._body.gradient(self._output.gradient(coordinates.new_ones(self._batch, 1)))
-        self._g = self._of_all_layers([attention.by_location for attention in self._attention])
-        by_x, _ = self._location.gradient(
-            coordinates, self._packed, self._g, of_x=True, of_parameters=False
-        )
-        assert by_x is not None
-        return by_x
+    def new_sums(self) -> Float[Tensor, "chunks parameters"]:
+        """Zeros, for the gradients by parameters."""
+        chunks = -(-self.examples // self._chunk)
+        return self.features.new_zeros(chunks, len(self.parameters.packed))
 
-    def second_by(self, tangent: Tensor) -> Tensor:
-        """∂V̇/∂x for the tangent of the coordinates; the gradients by parameters are kept."""
-        scores = self._location.tangent(self._x, self._packed, tangent)
-        for attention, location in zip(self._attention, self._by_layer(scores), strict=True):
-            attention.location_tangent = location
-        self._output.tangent(self._body.tangent(None))
-        # V̇ is the tangent of the output, so it does not depend on the output itself.
-        self._body.second(self._output.second(tangent.new_zeros(self._batch, 1)))
-        b = self._of_all_layers([attention.second_by_location for attention in self._attention])
-        by_x, self._by_packed = self._location.second(self._x, self._packed, tangent, self._g, b)
-        return by_x
+    @property
+    def _model(self) -> tuple[int | Tensor, ...]:
+        """What both functions begin with."""
+        sizes = (self.examples, self._chunk, self._threads, self.column_count)
+        return (*sizes, self.columns, self.parameters.packed, self.parameters.transposes)
 
-    def by_parameters(self) -> list[Tensor]:
-        """∂V̇/∂θ for each of the model's parameters."""
-        sums: dict[int, Tensor] = {}
-        for parameter, gradient in self._gradients():
-            # A parameter can be that of several modules.
-            before = sums.get(id(parameter))
-            sums[id(parameter)] = gradient if before is None else before + gradient
-        return [sums[id(parameter)] for parameter in self._parameters]
+    @cached_property
+    def _chunk(self) -> int:
+        """Examples of a chunk. It does not depend on threads, so that no sum does."""
+        parts = _CHUNKS * -(-self.features.numel() // (_CHUNKS * _NUMBERS_OF_A_CHUNK))
+        return -(-self.examples // parts)
 
-    def _gradients(self) -> Iterable[tuple[Tensor, Tensor]]:
-        for operation, weight, bias in self._of_modules:
-            yield weight, operation.by_weight
-            yield bias, operation.by_bias
-        for joint, maps in self._of_joint_maps:
-            widths = [len(bias) for _, bias in maps]
-            pieces = zip(joint.by_weight.split(widths), joint.by_bias.split(widths), strict=True)
-            for (weight, bias), (by_weight, by_bias) in zip(maps, pieces, strict=True):
-                yield weight, by_weight
-                yield bias, by_bias
-        heads = len(self._packed) // len(self._mlps)
-        for mlp, numbers in zip(self._mlps, self._by_packed.split(heads), strict=True):
-            yield from zip(mlp, head_mlp.unpacked(numbers, like=mlp), strict=True)
+    @cached_property
+    def _threads(self) -> int:
+        return torch.get_num_threads()
 
-    def _block(self, block: nn.Module) -> tuple[Residual, Residual]:
-        assert isinstance(block, LieTransformerBlock)
-        attention = block.attention
-        pairs = PairAttention(
-            self._elements,
-            attention.heads,
-            attention.value.out_features,
-            inputs_depend=bool(self._attention),  # in the first layer they do not
-        )
-        self._attention.append(pairs)
-        attend = Residual(
-            self._norm(block.attention_norm),
-            self._joint([attention.query, attention.key, attention.value]),
-            pairs,
-            self._linear(attention.output),
-        )
-        return attend, Residual(self._norm(block.mlp_norm), *self._linear_and_swish(block.mlp))
+    @cached_property
+    def _stored_size(self) -> int:
+        return self._size(self.code.stored_size)
 
-    def _norm(self, module: nn.Module) -> LayerNorm:
-        assert isinstance(module, nn.LayerNorm)
-        norm = LayerNorm(_plain(module.weight), _plain(module.bias), module.eps)
-        self._of_modules.append((norm, module.weight, module.bias))
-        return norm
+    @cached_property
+    def _scratch(self) -> Tensor:
+        return self.features.new_empty(self._threads, self._size(self.code.scratch_size))
 
-    def _linear(self, module: nn.Module) -> Linear:
-        assert isinstance(module, nn.Linear)
-        linear = Linear(_plain(module.weight), _plain(module.bias))
-        self._of_modules.append((linear, module.weight, module.bias))
-        return linear
-
-    def _linear_and_swish(self, modules: Iterable[nn.Module]) -> list[Linear | Swish]:
-        return [operation for module in modules for operation in (self._linear(module), Swish())]
-
-    def _joint(self, modules: list[nn.Linear]) -> Linear:
-        """Several maps of the same input as one."""
-        maps: list[tuple[Tensor, Tensor]] = [(module.weight, module.bias) for module in modules]
-        joint = Linear(
-            torch.cat([weight.detach() for weight, _ in maps]),
-            torch.cat([bias.detach() for _, bias in maps]),
-        )
-        self._of_joint_maps.append((joint, maps))
-        return joint
-
-    def _by_layer(self, scores: Tensor) -> tuple[Tensor, ...]:
-        """(layers · heads, 1, columns) as scores (heads, batch, n, n) of each layer."""
-        shape = (len(self._attention), -1, self._batch, self._elements, self._elements)
-        return scores.view(shape).unbind()
-
-    def _of_all_layers(self, scores: list[Tensor]) -> Tensor:
-        return torch.stack(scores).view(len(self._packed), 1, -1)
-
-
-def _location_parameters(block: nn.Module) -> list[Tensor]:
-    assert isinstance(block, LieTransformerBlock)
-    assert isinstance(block.attention.location, MLPLocation)
-    return block.attention.location.mlp.layer_parameters()
-
-
-def _plain(parameter: Tensor) -> Tensor:
-    return parameter.detach().contiguous()
+    def _size(self, function: Any) -> int:
+        function.restype = ctypes.c_long
+        return int(function(ctypes.c_long(self._chunk)))

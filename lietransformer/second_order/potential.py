@@ -8,43 +8,143 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lietransformer.models.lie_transformer import LieTransformer
+from lietransformer.native import head_mlp
+from lietransformer.nn.block import LieTransformerBlock
+from lietransformer.nn.kernels import MLPLocation
 from lietransformer.second_order.coordinates import PairCoordinates
-from lietransformer.second_order.network import Network
+from lietransformer.second_order.network import Network, load
+from lietransformer.second_order.parameters import Parameters, filled_up
 
 
-def potential_gradient(
-    model: LieTransformer,
-    positions: Float[Tensor, "batch points space"],
-    features: Float[Tensor, "batch points width"],
-) -> Float[Tensor, "batch points space"]:
-    """∂V/∂q, which can be differentiated once.
+class Potential:
+    """V for the features of a batch, as a function of positions.
+
+    What does not depend on positions is computed here, once for all states of a trajectory.
 
     Args:
         model: V. That it can be used has been asked of `applies`.
-        positions: q; all points are real.
         features: of the points; not differentiated by.
     """
-    parameters = tuple(model.parameters())
-    result: Tensor = _PotentialGradient.apply(model, features, positions, *parameters)  # type: ignore[no-untyped-call]
-    return result
+
+    def __init__(self, model: LieTransformer, features: Float[Tensor, "batch points d"]) -> None:
+        self._registers = [module._parameters for module in model.modules()]
+        self._circumstances = _circumstances(self._registers)
+        batch, points, _ = features.shape
+        self.pairs = PairCoordinates.of(model.config, points)
+        # The first layer's features do not depend on positions: PyTorch computes them.
+        block = model.blocks[0]
+        assert isinstance(block, LieTransformerBlock)
+        rows = model.embedding(self.pairs.lifted(features).flatten(0, 1))
+        normal, attention = block.attention_norm(rows), block.attention
+        joint = [filled_up(m(normal)) for m in (attention.query, attention.key, attention.value)]
+        self._rows = filled_up(rows).contiguous()
+        self._joint = torch.cat(joint, dim=1)
+        # Layers see positions through the scores of locations only, and those of all layers are
+        # functions of the same coordinates of pairs: they are computed for all layers at once.
+        mlps = [_location_parameters(block) for block in model.blocks]
+        self._mlps = torch.cat([head_mlp.packed(mlp) for mlp in mlps])
+        location = head_mlp.find(mlps[0])
+        code = load(model.config, points * self.pairs.samples)
+        assert location is not None
+        assert code is not None
+        self.location = location
+        self.network = Network(
+            code,
+            Parameters(model),
+            self.pairs.column_of_pair,
+            self.pairs.columns,
+            self._rows.detach(),
+            self._joint.detach(),
+            batch,
+        )
+        self.sums: Tensor | None = None
+        self._token: Tensor = _ByParameters.apply(  # type: ignore[no-untyped-call]
+            self, model.head.output.bias, *self.network.parameters.tensors
+        )
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether the parameters are still those that it was made for."""
+        return self._circumstances == _circumstances(self._registers)
+
+    def gradient(
+        self, positions: Float[Tensor, "batch points space"]
+    ) -> Float[Tensor, "batch points space"]:
+        """∂V/∂q, which can be differentiated once."""
+        given = (positions, self._rows, self._joint, self._mlps, self._token)
+        keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+        result: Tensor = _PotentialGradient.apply(self, keep, *given)  # type: ignore[no-untyped-call]
+        return result
 
 
 class _PotentialGradient(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, model: LieTransformer, features: Tensor, positions: Tensor, *parameters: Tensor
+        ctx: Any,
+        potential: Potential,
+        keep: bool,
+        positions: Tensor,
+        rows: Tensor,
+        joint: Tensor,
+        mlps: Tensor,
+        token: Tensor,
     ) -> Tensor:
-        pairs = PairCoordinates.of(model.config, positions.shape[1])
-        network = Network(model, pairs.lifted(features))
-        by_coordinates = network.gradient_by(pairs.at(positions))
-        ctx.pairs, ctx.network = pairs, network
-        ctx.save_for_backward(positions, *parameters)
-        return pairs.pull_back(by_coordinates)
+        pairs, location = potential.pairs, potential.location
+        x = pairs.at(positions)
+        by_scores, ctx.stored = potential.network.first_order(location.value(x, mlps), keep=keep)
+        by_x, _ = location.gradient(x, mlps, by_scores, of_x=True, of_parameters=False)
+        assert by_x is not None
+        ctx.potential, ctx.x, ctx.by_scores = potential, x, by_scores
+        ctx.save_for_backward(positions, rows, joint, mlps, token)
+        return pairs.pull_back(by_x)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, direction: Tensor) -> tuple[Tensor | None, ...]:
-        _ = ctx.saved_tensors  # raises if one of them has been changed in place since
-        by_coordinates = ctx.network.second_by(ctx.pairs.tangent(direction))
-        by_position = ctx.pairs.pull_back(by_coordinates)
-        return (None, None, by_position, *ctx.network.by_parameters())
+        *_, mlps, token = ctx.saved_tensors  # raises if one has been changed in place since
+        potential: Potential = ctx.potential
+        pairs, location, network = potential.pairs, potential.location, potential.network
+        if potential.sums is None:
+            potential.sums = network.new_sums()
+        x_tangent = pairs.tangent(direction)
+        tangent = location.tangent(ctx.x, mlps, x_tangent)
+        by_scores, by_rows, by_joint = network.second_order(ctx.stored, tangent, potential.sums)
+        by_x, by_mlps = location.second(ctx.x, mlps, x_tangent, ctx.by_scores, by_scores)
+        by_position = pairs.pull_back(by_x)
+        return None, None, by_position, by_rows, by_joint, by_mlps, torch.zeros_like(token)
+
+
+class _ByParameters(torch.autograd.Function):
+    """Stands between a potential and the parameters of its network in PyTorch's graph.
+
+    Its gradient is asked for when those of all states have been computed. So they can be added up
+    in one place, instead of one set of them for each state.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, potential: Potential, unused: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.potential = potential
+        ctx.save_for_backward(unused, *parameters)
+        return unused.new_zeros(1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, ...]:
+        unused, *_parameters = ctx.saved_tensors  # raises if one has been changed in place since
+        potential: Potential = ctx.potential
+        assert potential.sums is not None
+        sums, potential.sums = potential.sums.sum(dim=0), None
+        # A constant that is added to V changes no force.
+        return (None, torch.zeros_like(unused), *potential.network.parameters.unpacked(sums))
+
+
+def _circumstances(registers: list[dict[str, Any]]) -> tuple[object, ...]:
+    """What changes with a parameter, in place or by another one; and whether to differentiate."""
+    parameters = (p for register in registers for p in register.values() if p is not None)
+    return torch.is_grad_enabled(), *((id(p), p._version) for p in parameters)
+
+
+def _location_parameters(block: object) -> list[Tensor]:
+    assert isinstance(block, LieTransformerBlock)
+    assert isinstance(block.attention.location, MLPLocation)
+    return block.attention.location.mlp.layer_parameters()

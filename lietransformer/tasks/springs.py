@@ -115,11 +115,10 @@ class SpringsTask(Task[SpringBatch]):
     def _field(
         predictor: nn.Module, batch: SpringBatch, generator: torch.Generator | None
     ) -> VectorField:
-        if generator is None:
-            # Called, not asked for its field: so that a compiled predictor is what runs.
-            return lambda state: predictor(state, batch.masses, batch.stiffness)
-        assert isinstance(predictor, LearntDynamics)
-        return predictor.field(batch.masses, batch.stiffness, generator=generator)
+        if isinstance(predictor, LearntDynamics):
+            return predictor.field(batch.masses, batch.stiffness, generator=generator)
+        assert generator is None  # of a compiled predictor, which is called as it is
+        return lambda state: predictor(state, batch.masses, batch.stiffness)
 
     def loss(
         self,

@@ -46,7 +46,7 @@ def by_passes(
 ) -> list[Tensor]:
     q = positions.clone().requires_grad_()
     assert second_order.applies(model, q, features)
-    force = second_order.potential_gradient(model, q, features)
+    force = second_order.Potential(model, features).gradient(q)
     wanted = [q, *model.parameters()]
     return [force, *torch.autograd.grad((force * direction).sum(), wanted)]
 

@@ -129,7 +129,7 @@ def test_gradients_by_masses_and_stiffness() -> None:
     assert all(g.abs().max() > 1e-4 for g in torch.autograd.grad(total, [masses, stiffness]))
 
 
-@pytest.mark.parametrize("missing", ["swish.c", "layer_norm.c", "pair_attention.c", "head_mlp.c"])
+@pytest.mark.parametrize("missing", ["potential.c", "head_mlp.c"])
 def test_code_that_cannot_be_compiled(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     original = library.load
 
@@ -151,13 +151,13 @@ def test_code_that_cannot_be_compiled(missing: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("used", [True, False])
 def test_dynamics_use_it(used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    original = second_order.potential_gradient
+    original = second_order.Potential
 
-    def counted(*arguments: Any) -> Tensor:
+    def counted(*arguments: Any) -> second_order.Potential:
         calls.append(arguments)
         return original(*arguments)
 
-    monkeypatch.setattr(second_order, "potential_gradient", counted)
+    monkeypatch.setattr(second_order, "Potential", counted)
     if not used:
         monkeypatch.setattr(second_order, "applies", lambda *_: False)
     model, (positions, features, momenta) = potential(PLAIN), inputs(PLAIN)

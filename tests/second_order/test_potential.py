@@ -91,7 +91,7 @@ def test_numbers_depend_on_the_threads_by_rounding_at_most() -> None:
 def test_a_second_backward_pass_gives_the_same() -> None:
     model, (positions, features, direction) = potential(PLAIN), inputs(PLAIN)
     q = positions.requires_grad_()
-    force = second_order.potential_gradient(model, q, features)
+    force = second_order.Potential(model, features).gradient(q)
     total = (force * direction).sum()
     first = torch.autograd.grad(total, [q, *model.parameters()], retain_graph=True)
     second = torch.autograd.grad(total, [q, *model.parameters()])
@@ -102,7 +102,7 @@ def test_two_states_at_once_do_not_mix() -> None:
     model, (positions, features, direction) = potential(PLAIN), inputs(PLAIN)
     apart = [by_passes(model, q, features, direction) for q in (positions, positions + direction)]
     forces = [
-        second_order.potential_gradient(model, q, features)
+        second_order.Potential(model, features).gradient(q)
         for q in (positions, positions + direction)
     ]
     total = sum((force * direction).sum() for force in forces)
@@ -114,16 +114,16 @@ def test_two_states_at_once_do_not_mix() -> None:
 
 def test_parameters_that_have_changed_since_are_noticed() -> None:
     model, (positions, features, _) = potential(PLAIN), inputs(PLAIN)
-    force = second_order.potential_gradient(model, positions, features)
+    force = second_order.Potential(model, features).gradient(positions)
     with torch.no_grad():
-        model.embedding.weight += 1
+        model.get_parameter("blocks.1.mlp_norm.weight").add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         force.sum().backward()
 
 
 def test_positions_that_have_changed_since_are_noticed() -> None:
     model, (positions, features, _) = potential(PLAIN), inputs(PLAIN)
-    force = second_order.potential_gradient(model, positions, features)
+    force = second_order.Potential(model, features).gradient(positions)
     positions += 1
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         force.sum().backward()
@@ -132,7 +132,7 @@ def test_positions_that_have_changed_since_are_noticed() -> None:
 def test_no_third_derivatives() -> None:
     model, (positions, features, _) = potential(PLAIN), inputs(PLAIN)
     q = positions.requires_grad_()
-    force = second_order.potential_gradient(model, q, features)
+    force = second_order.Potential(model, features).gradient(q)
     (by_q,) = torch.autograd.grad(force.square().sum(), q, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         by_q.sum().backward()
@@ -169,3 +169,48 @@ def test_parameters_given_to_a_functional_call() -> None:
     found = torch.autograd.grad(total, list(values.values()))
     for a, b in zip(found, expected[2:], strict=True):
         assert (a - b).abs().max() <= ROUNDING * b.abs().max()
+
+
+def rolled_out(dynamics: PotentialDynamics, state: Tensor, features: Tensor) -> Tensor:
+    field = dynamics.field(*features.unbind(dim=-1))
+    return field(state + 0.1 * field(state))
+
+
+def test_a_field_is_prepared_once_for_all_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    original = second_order.Potential
+
+    def counted(model: LieTransformer, features: Tensor) -> second_order.Potential:
+        made.append(model)
+        return original(model, features)
+
+    monkeypatch.setattr(second_order, "Potential", counted)
+    dynamics, (positions, features, momenta) = PotentialDynamics(potential(PLAIN)), inputs(PLAIN)
+    state = torch.stack([positions, momenta], dim=1)
+    found = rolled_out(dynamics, state, features)
+    assert len(made) == 1
+    once = dynamics(state, *features.unbind(dim=-1))
+    twice = dynamics(state + 0.1 * once, *features.unbind(dim=-1))
+    torch.testing.assert_close(found, twice, rtol=0, atol=0)
+    by_field = torch.autograd.grad(found.square().sum(), list(dynamics.parameters()))
+    by_calls = torch.autograd.grad(twice.square().sum(), list(dynamics.parameters()))
+    torch.testing.assert_close(by_field, by_calls, rtol=1e-4, atol=1e-4)
+
+
+def test_a_field_follows_its_parameters() -> None:
+    """Whether they change in place, as an optimiser changes them, or are replaced."""
+    model, (positions, features, momenta) = potential(PLAIN), inputs(PLAIN)
+    dynamics = PotentialDynamics(model)
+    masses, stiffness = features.unbind(dim=-1)
+    state = torch.stack([positions, momenta], dim=1)
+    field = dynamics.field(masses, stiffness)
+    with torch.no_grad():
+        before = field(state)
+        model.get_parameter("blocks.1.mlp_norm.weight").mul_(2)
+        changed = field(state)
+        torch.testing.assert_close(changed, dynamics(state, masses, stiffness))
+        model.head.output.weight = torch.nn.Parameter(3 * model.head.output.weight)
+        replaced = field(state)
+    assert not torch.equal(before, changed)
+    torch.testing.assert_close(replaced[:, 1], 3 * changed[:, 1])
+    assert field(state).requires_grad, "though it was prepared where nothing is differentiated"

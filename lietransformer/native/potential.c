@@ -1,0 +1,521 @@
+/* A LieTransformer V and its derivatives: ∂V/∂x for what the layers see of positions, which are
+   the scores of locations, and the gradient of the tangent of V.
+
+   Between two matrix products of such a model there is little to compute. Therefore one thread
+   takes some examples, a chunk, through all layers: what one operation leaves in the caches, the
+   next one finds there, and threads need not wait for each other. Chunks do not depend on the
+   number of threads, so neither does any sum.
+
+   The sizes are given by the compiler's command line: POINTS, the elements of an example; LAYERS;
+   HEADS; HEAD_WIDTH; ROW_LENGTH, WIDTH filled up to whole machine vectors. All that fills up is
+   zero. The features of elements at the first layer, x0, and their queries, keys and values, qkv0,
+   do not depend on positions: they are given. */
+
+#include <string.h>
+#include <omp.h>
+
+#define WIDTH (HEADS * HEAD_WIDTH)
+#define EPSILON 1e-5f
+
+typedef float row[ROW_LENGTH];
+typedef row row3[3];
+
+#include "lanes.h"
+#include "product.h"
+#include "layer_norm.h"
+#include "pair_attention.h"
+
+/* A linear map in both orientations, and what is added. */
+struct linear {
+    row weight[ROW_LENGTH];
+    row bias;
+};
+
+struct layer {
+    struct norm attention_norm;
+    row qkv[3 * ROW_LENGTH];
+    float qkv_bias[3 * ROW_LENGTH];
+    struct linear output;
+    struct norm mlp_norm;
+    struct linear mlp[2];
+};
+
+struct parameters {
+    struct layer layers[LAYERS];
+    struct linear head[2];
+    row last;
+};
+
+/* The weights again, for the products from inputs to outputs. */
+struct transposes {
+    struct {
+        row3 qkv[ROW_LENGTH];
+        row output[ROW_LENGTH], mlp[2][ROW_LENGTH];
+    } layers[LAYERS];
+    row head[2][ROW_LENGTH];
+};
+
+/* What the gradient of the tangent needs of the value and the gradient, of one chunk. A row is an
+   element, in `pooled`, `head` and `by_…` of these an example. */
+struct stored {
+    struct {
+        row *normal, *attended, *mlp_normal, *before[2]; /* before swish */
+        float *inverse, *mlp_inverse;
+        row3 *qkv;
+        scores *scores;
+        /* gradients by the outputs of norms, attention, block, and the first layer of the MLP */
+        row *by_norm, *by_attended, *by_sum, *by_mlp_norm, *by_hidden, *by_block;
+        row3 *by_qkv;
+        scores *by_scores;
+    } layers[LAYERS];
+    row *pooled, *head[2], *by_activated, *by_head;
+};
+
+/* What one chunk needs for a moment. */
+struct scratch {
+    struct {
+        row *input, *norm, *attended, *middle, *mlp_norm, *before[2]; /* tangents */
+        row3 *qkv;
+        scores *scores;
+    } layers[LAYERS];
+    row *pooled, *head[2], *activated[2];
+    row *x, *a, *u, *h, *t, *b;
+    row3 *by_qkv;
+};
+
+/* Take `count` items of an array's type from the memory at *at. If there is none, count only. */
+#define TAKE(array, count)                                                       \
+    do {                                                                         \
+        (array) = (void *)(base + at);                                           \
+        at += ((count) * (long)(sizeof *(array) / sizeof(float)) + 15) / 16 * 16; \
+    } while (0)
+
+static long lay_out_stored(float *base, long examples, struct stored *s)
+{
+    long at = 0, rows = examples * POINTS;
+    for (int l = 0; l < LAYERS; l++) {
+        TAKE(s->layers[l].normal, rows);
+        TAKE(s->layers[l].inverse, rows);
+        TAKE(s->layers[l].qkv, rows);
+        TAKE(s->layers[l].scores, examples);
+        TAKE(s->layers[l].attended, rows);
+        TAKE(s->layers[l].mlp_normal, rows);
+        TAKE(s->layers[l].mlp_inverse, rows);
+        TAKE(s->layers[l].before[0], rows);
+        TAKE(s->layers[l].before[1], rows);
+        TAKE(s->layers[l].by_block, rows);
+        TAKE(s->layers[l].by_hidden, rows);
+        TAKE(s->layers[l].by_mlp_norm, rows);
+        TAKE(s->layers[l].by_sum, rows);
+        TAKE(s->layers[l].by_attended, rows);
+        TAKE(s->layers[l].by_scores, examples);
+        TAKE(s->layers[l].by_qkv, rows);
+        TAKE(s->layers[l].by_norm, rows);
+    }
+    TAKE(s->pooled, examples);
+    TAKE(s->head[0], examples);
+    TAKE(s->head[1], examples);
+    TAKE(s->by_head, examples);
+    TAKE(s->by_activated, examples);
+    return at;
+}
+
+static long lay_out_scratch(float *base, long examples, struct scratch *s)
+{
+    long at = 0, rows = examples * POINTS;
+    for (int l = 0; l < LAYERS; l++) {
+        TAKE(s->layers[l].input, rows);
+        TAKE(s->layers[l].norm, rows);
+        TAKE(s->layers[l].qkv, rows);
+        TAKE(s->layers[l].scores, examples);
+        TAKE(s->layers[l].attended, rows);
+        TAKE(s->layers[l].middle, rows);
+        TAKE(s->layers[l].mlp_norm, rows);
+        TAKE(s->layers[l].before[0], rows);
+        TAKE(s->layers[l].before[1], rows);
+    }
+    TAKE(s->pooled, examples);
+    TAKE(s->head[0], examples);
+    TAKE(s->head[1], examples);
+    TAKE(s->activated[0], examples);
+    TAKE(s->activated[1], examples);
+    TAKE(s->x, rows);
+    TAKE(s->a, rows);
+    TAKE(s->u, rows);
+    TAKE(s->h, rows);
+    TAKE(s->t, rows);
+    TAKE(s->b, rows);
+    TAKE(s->by_qkv, rows);
+    return at;
+}
+
+/* How many numbers they are. */
+long stored_size(long examples)
+{
+    struct stored s;
+    return lay_out_stored(0, examples, &s);
+}
+
+long scratch_size(long examples)
+{
+    struct scratch s;
+    return lay_out_scratch(0, examples, &s);
+}
+
+/* ---- rows of features */
+
+#define EACH_VECTOR for (long k = 0; k < rows * (ROW_LENGTH / LANES); k++)
+#define VECTORS_OF(x) ((vector *)(x))
+
+static void activate(long rows, const row *x, row *y)
+{
+    const vector *from = VECTORS_OF(x);
+    vector *to = VECTORS_OF(y);
+    EACH_VECTOR to[k] = from[k] * sigmoid(from[k]);
+}
+
+static void add_activated(long rows, const row *x, row *y)
+{
+    const vector *from = VECTORS_OF(x);
+    vector *to = VECTORS_OF(y);
+    EACH_VECTOR to[k] += from[k] * sigmoid(from[k]);
+}
+
+/* e = swish'(x)·d */
+static void times_slope(long rows, const row *x, const row *d, row *e)
+{
+    const vector *from = VECTORS_OF(x), *factor = VECTORS_OF(d);
+    vector *to = VECTORS_OF(e);
+    EACH_VECTOR to[k] = swish_slope(from[k], sigmoid(from[k])) * factor[k];
+}
+
+static void add_times_slope(long rows, const row *x, const row *d, row *e)
+{
+    const vector *from = VECTORS_OF(x), *factor = VECTORS_OF(d);
+    vector *to = VECTORS_OF(e);
+    EACH_VECTOR to[k] += swish_slope(from[k], sigmoid(from[k])) * factor[k];
+}
+
+/* a = swish'(x)·b + swish''(x)·t·g, the gradient of the tangent by x, and u = swish'(x)·g */
+static void second_of_swish(long rows, const row *x, const row *t, const row *g, const row *b,
+                            row *a, row *u)
+{
+    const vector *from = VECTORS_OF(x), *tangents = VECTORS_OF(t), *gradients = VECTORS_OF(g);
+    const vector *seconds = VECTORS_OF(b);
+    vector *to_a = VECTORS_OF(a), *to_u = VECTORS_OF(u);
+    EACH_VECTOR {
+        vector s = sigmoid(from[k]), slope = swish_slope(from[k], s), g_k = gradients[k];
+        to_a[k] = slope * seconds[k] + swish_curvature(from[k], s) * tangents[k] * g_k;
+        to_u[k] = slope * g_k;
+    }
+}
+
+/* h = swish(x) and dh = swish'(x)·t */
+static void activate_with_tangent(long rows, const row *x, const row *t, row *h, row *dh)
+{
+    const vector *from = VECTORS_OF(x), *tangents = VECTORS_OF(t);
+    vector *to_h = VECTORS_OF(h), *to_dh = VECTORS_OF(dh);
+    EACH_VECTOR {
+        vector s = sigmoid(from[k]);
+        to_h[k] = from[k] * s;
+        to_dh[k] = swish_slope(from[k], s) * tangents[k];
+    }
+}
+
+/* The mean over the elements of each example; and its transpose. */
+static void pool(long examples, const row *x, row *mean)
+{
+    for (long e = 0; e < examples; e++)
+        for (int i = 0; i < ROW_LENGTH; i++) {
+            float sum = 0;
+            for (int p = 0; p < POINTS; p++) sum += x[e * POINTS + p][i];
+            mean[e][i] = sum / POINTS;
+        }
+}
+
+static void spread(long examples, const row *mean, row *x)
+{
+    for (long e = 0; e < examples; e++)
+        for (int p = 0; p < POINTS; p++)
+            for (int i = 0; i < ROW_LENGTH; i++) x[e * POINTS + p][i] = mean[e][i] / POINTS;
+}
+
+/* y = xW' + bias, which may be null */
+static void map(long rows, const row *x, const row *transpose, const float *bias, row *y)
+{
+    product(rows, ROW_LENGTH, ROW_LENGTH, MATRIX(x), *transpose, ROW_LENGTH, bias, 0, *y,
+            ROW_LENGTH);
+}
+
+static void add_map(long rows, const row *x, const row *transpose, row *y)
+{
+    product(rows, ROW_LENGTH, ROW_LENGTH, MATRIX(x), *transpose, ROW_LENGTH, *y, ROW_LENGTH, *y,
+            ROW_LENGTH);
+}
+
+static void map_to_three(long rows, const row *x, const row3 *transpose, const float *bias,
+                         row3 *y)
+{
+    product(rows, ROW_LENGTH, 3 * ROW_LENGTH, MATRIX(x), **transpose, 3 * ROW_LENGTH, bias, 0,
+            **y, 3 * ROW_LENGTH);
+}
+
+/* g -> gW */
+static void map_back(long rows, const row *g, const row *weight, row *out)
+{
+    map(rows, g, weight, 0, out);
+}
+
+static void map_back_three(long rows, const row3 *g, const row *weight, row *out)
+{
+    struct matrix a = {**g, 3 * ROW_LENGTH, 1};
+    product(rows, 3 * ROW_LENGTH, ROW_LENGTH, a, *weight, ROW_LENGTH, 0, 0, *out, ROW_LENGTH);
+}
+
+/* weight += g'x */
+static void add_weight_gradient(long rows, const row *g, const row *x, row *weight)
+{
+    product(ROW_LENGTH, rows, ROW_LENGTH, TRANSPOSED_MATRIX(g), *x, ROW_LENGTH, *weight,
+            ROW_LENGTH, *weight, ROW_LENGTH);
+}
+
+static void add_weight_gradient_three(long rows, const row3 *g, const row *x, row *weight)
+{
+    struct matrix a = {**g, 1, 3 * ROW_LENGTH};
+    product(3 * ROW_LENGTH, rows, ROW_LENGTH, a, *x, ROW_LENGTH, *weight, ROW_LENGTH, *weight,
+            ROW_LENGTH);
+}
+
+static void add_rows_up(long rows, long length, const float *x, float *sum)
+{
+    for (long r = 0; r < rows; r++)
+        for (long i = 0; i < length; i++) sum[i] += x[r * length + i];
+}
+
+/* The gradients of a linear map of x, whose tangent is t: a·y + u·dy, by weight and bias. */
+static void add_linear_gradient(long rows, const row *a, const row *x, const row *u, const row *t,
+                                struct linear *sums)
+{
+    add_weight_gradient(rows, a, x, sums->weight);
+    add_weight_gradient(rows, u, t, sums->weight);
+    add_rows_up(rows, ROW_LENGTH, *a, sums->bias);
+}
+
+/* ---- the passes through all layers, of one chunk */
+
+/* Where the numbers of a layer's locations begin. */
+#define OF_LAYER(array) ((array) + l * HEADS * where.stride)
+
+static void value(long examples, struct locations where, const struct parameters *p,
+                  const struct transposes *w, const row *x0, const row3 *qkv0,
+                  const float *location, struct stored *s, struct scratch *work)
+{
+    long rows = examples * POINTS;
+    row *x = work->x, *h = work->h;
+    memcpy(x, x0, rows * sizeof(row));
+    for (int l = 0; l < LAYERS; l++) {
+        const struct layer *layer = &p->layers[l];
+        if (l) {
+            normalise(rows, x, s->layers[l].normal, s->layers[l].inverse);
+            scale_and_shift(rows, &layer->attention_norm, s->layers[l].normal, h);
+            map_to_three(rows, h, w->layers[l].qkv, layer->qkv_bias, s->layers[l].qkv);
+        } else {
+            memcpy(s->layers[l].qkv, qkv0, rows * sizeof(row3));
+        }
+        attention_value(examples, where, s->layers[l].qkv, OF_LAYER(location),
+                        s->layers[l].scores, s->layers[l].attended);
+        for (long r = 0; r < rows; r++)
+            for (int i = 0; i < ROW_LENGTH; i++) x[r][i] += layer->output.bias[i];
+        add_map(rows, s->layers[l].attended, w->layers[l].output, x);
+        normalise(rows, x, s->layers[l].mlp_normal, s->layers[l].mlp_inverse);
+        scale_and_shift(rows, &layer->mlp_norm, s->layers[l].mlp_normal, h);
+        map(rows, h, w->layers[l].mlp[0], layer->mlp[0].bias, s->layers[l].before[0]);
+        activate(rows, s->layers[l].before[0], h);
+        map(rows, h, w->layers[l].mlp[1], layer->mlp[1].bias, s->layers[l].before[1]);
+        add_activated(rows, s->layers[l].before[1], x);
+    }
+    pool(examples, x, s->pooled);
+    activate(examples, s->pooled, h);
+    map(examples, h, w->head[0], p->head[0].bias, s->head[0]);
+    activate(examples, s->head[0], h);
+    map(examples, h, w->head[1], p->head[1].bias, s->head[1]);
+}
+
+static void gradient(long examples, struct locations where, const struct parameters *p,
+                     struct stored *s, struct scratch *work, float *by_location)
+{
+    long rows = examples * POINTS;
+    row *u = work->u, *g = work->b;
+    for (long e = 0; e < examples; e++) memcpy(g[e], p->last, sizeof(row));
+    times_slope(examples, s->head[1], g, u);
+    map_back(examples, u, p->head[1].weight, s->by_head);
+    times_slope(examples, s->head[0], s->by_head, u);
+    map_back(examples, u, p->head[0].weight, s->by_activated);
+    times_slope(examples, s->pooled, s->by_activated, u);
+    spread(examples, u, g);
+    for (int l = LAYERS - 1; l >= 0; l--) {
+        const struct layer *layer = &p->layers[l];
+        memcpy(s->layers[l].by_block, g, rows * sizeof(row));
+        times_slope(rows, s->layers[l].before[1], g, u);
+        map_back(rows, u, layer->mlp[1].weight, s->layers[l].by_hidden);
+        times_slope(rows, s->layers[l].before[0], s->layers[l].by_hidden, u);
+        map_back(rows, u, layer->mlp[0].weight, s->layers[l].by_mlp_norm);
+        add_norm_gradient(rows, &layer->mlp_norm, s->layers[l].mlp_normal,
+                          s->layers[l].mlp_inverse, s->layers[l].by_mlp_norm, g);
+        memcpy(s->layers[l].by_sum, g, rows * sizeof(row));
+        map_back(rows, g, layer->output.weight, s->layers[l].by_attended);
+        attention_gradient(examples, where, s->layers[l].qkv, s->layers[l].scores,
+                           s->layers[l].by_attended, s->layers[l].by_scores,
+                           OF_LAYER(by_location), l ? s->layers[l].by_qkv : 0);
+        if (!l) break; /* what the first layer is given does not depend on positions */
+        map_back_three(rows, s->layers[l].by_qkv, layer->qkv, s->layers[l].by_norm);
+        add_norm_gradient(rows, &layer->attention_norm, s->layers[l].normal,
+                          s->layers[l].inverse, s->layers[l].by_norm, g);
+    }
+}
+
+static void tangent(long examples, struct locations where, const struct parameters *p,
+                    const struct transposes *w, const struct stored *s, const float *t_location,
+                    struct scratch *t)
+{
+    long rows = examples * POINTS;
+    row *x = t->x, *h = t->h;
+    memset(x, 0, rows * sizeof(row));
+    for (int l = 0; l < LAYERS; l++) {
+        const struct layer *layer = &p->layers[l];
+        if (l) {
+            memcpy(t->layers[l].input, x, rows * sizeof(row));
+            norm_tangent(rows, &layer->attention_norm, s->layers[l].normal,
+                         s->layers[l].inverse, x, t->layers[l].norm);
+            map_to_three(rows, t->layers[l].norm, w->layers[l].qkv, 0, t->layers[l].qkv);
+        }
+        attention_tangent(examples, where, s->layers[l].qkv, l ? t->layers[l].qkv : 0,
+                          s->layers[l].scores, OF_LAYER(t_location), t->layers[l].scores,
+                          t->layers[l].attended);
+        add_map(rows, t->layers[l].attended, w->layers[l].output, x);
+        memcpy(t->layers[l].middle, x, rows * sizeof(row));
+        norm_tangent(rows, &layer->mlp_norm, s->layers[l].mlp_normal, s->layers[l].mlp_inverse,
+                     x, t->layers[l].mlp_norm);
+        map(rows, t->layers[l].mlp_norm, w->layers[l].mlp[0], 0, t->layers[l].before[0]);
+        times_slope(rows, s->layers[l].before[0], t->layers[l].before[0], h);
+        map(rows, h, w->layers[l].mlp[1], 0, t->layers[l].before[1]);
+        add_times_slope(rows, s->layers[l].before[1], t->layers[l].before[1], x);
+    }
+    pool(examples, x, t->pooled);
+    times_slope(examples, s->pooled, t->pooled, t->activated[0]);
+    map(examples, t->activated[0], w->head[0], 0, t->head[0]);
+    times_slope(examples, s->head[0], t->head[0], t->activated[1]);
+    map(examples, t->activated[1], w->head[1], 0, t->head[1]);
+}
+
+/* The gradient of the tangent, by what the first layer is given, by locations, and added to
+   `sums` that by the parameters. */
+static void second(long examples, struct locations where, const struct parameters *p,
+                   const struct stored *s, struct scratch *t, float *by_location,
+                   struct parameters *sums, row *by_x0, row3 *by_qkv0)
+{
+    long rows = examples * POINTS;
+    row *a = t->a, *u = t->u, *h = t->h, *dh = t->t, *b = t->b, *x = t->x;
+
+    /* The tangent of V is last·dh, so it does not depend on h itself. */
+    memset(b, 0, examples * sizeof(row));
+    for (long e = 0; e < examples; e++) memcpy(x[e], p->last, sizeof(row));
+    second_of_swish(examples, s->head[1], t->head[1], x, b, a, u);
+    times_slope(examples, s->head[1], t->head[1], dh);
+    add_rows_up(examples, ROW_LENGTH, *dh, sums->last);
+    activate(examples, s->head[0], h);
+    add_linear_gradient(examples, a, h, u, t->activated[1], &sums->head[1]);
+    map_back(examples, a, p->head[1].weight, b);
+    second_of_swish(examples, s->head[0], t->head[0], s->by_head, b, a, u);
+    activate(examples, s->pooled, h);
+    add_linear_gradient(examples, a, h, u, t->activated[0], &sums->head[0]);
+    map_back(examples, a, p->head[0].weight, b);
+    second_of_swish(examples, s->pooled, t->pooled, s->by_activated, b, a, u);
+    spread(examples, a, b);
+
+    for (int l = LAYERS - 1; l >= 0; l--) {
+        const struct layer *layer = &p->layers[l];
+        struct layer *sum = &sums->layers[l];
+        second_of_swish(rows, s->layers[l].before[1], t->layers[l].before[1],
+                        s->layers[l].by_block, b, a, u);
+        activate_with_tangent(rows, s->layers[l].before[0], t->layers[l].before[0], h, dh);
+        add_linear_gradient(rows, a, h, u, dh, &sum->mlp[1]);
+        map_back(rows, a, layer->mlp[1].weight, x);
+        second_of_swish(rows, s->layers[l].before[0], t->layers[l].before[0],
+                        s->layers[l].by_hidden, x, a, u);
+        scale_and_shift(rows, &layer->mlp_norm, s->layers[l].mlp_normal, h);
+        add_linear_gradient(rows, a, h, u, t->layers[l].mlp_norm, &sum->mlp[0]);
+        map_back(rows, a, layer->mlp[0].weight, x);
+        add_norm_second(rows, &layer->mlp_norm, s->layers[l].mlp_normal,
+                        s->layers[l].mlp_inverse, t->layers[l].middle, s->layers[l].by_mlp_norm,
+                        x, b, &sum->mlp_norm);
+        add_linear_gradient(rows, b, s->layers[l].attended, s->layers[l].by_sum,
+                            t->layers[l].attended, &sum->output);
+        map_back(rows, b, layer->output.weight, x);
+        attention_second(examples, where, s->layers[l].qkv, l ? t->layers[l].qkv : 0,
+                         s->layers[l].scores, t->layers[l].scores, s->layers[l].by_attended,
+                         s->layers[l].by_scores, x, OF_LAYER(by_location),
+                         l ? t->by_qkv : by_qkv0);
+        if (!l) break;
+        scale_and_shift(rows, &layer->attention_norm, s->layers[l].normal, h);
+        add_weight_gradient_three(rows, t->by_qkv, h, sum->qkv);
+        add_weight_gradient_three(rows, s->layers[l].by_qkv, t->layers[l].norm, sum->qkv);
+        add_rows_up(rows, 3 * ROW_LENGTH, **t->by_qkv, sum->qkv_bias);
+        map_back_three(rows, t->by_qkv, layer->qkv, x);
+        add_norm_second(rows, &layer->attention_norm, s->layers[l].normal, s->layers[l].inverse,
+                        t->layers[l].input, s->layers[l].by_norm, x, b, &sum->attention_norm);
+    }
+    memcpy(by_x0, b, rows * sizeof(row));
+}
+
+/* ---- all examples, chunk by chunk */
+
+#define EACH_CHUNK                                                            \
+    _Pragma("omp parallel for schedule(static, 1) num_threads(threads)")      \
+    for (long first = 0; first < batch; first += chunk)
+#define EXAMPLES (batch - first < chunk ? batch - first : chunk)
+#define WHERE {columns, batch * columns, column}
+#define THIS_THREADS(array, size) ((array) + omp_get_thread_num() * (size))
+#define THIS_CHUNKS(array, size) ((array) + first / chunk * (size))
+
+/* The gradient of V by the scores of locations, (LAYERS, HEADS, batch, columns).
+
+   stored: stored_size(chunk) for each chunk, or, if it need not be kept, for each thread;
+   scratch: scratch_size(chunk) for each thread. */
+void first_order(long batch, long chunk, long threads, long columns, const long *column,
+                 const struct parameters *p, const struct transposes *w, const row *x0,
+                 const row3 *qkv0, const float *location, long keep, float *stored,
+                 float *scratch, float *by_location)
+{
+    EACH_CHUNK {
+        struct locations where = WHERE;
+        struct stored s;
+        struct scratch work;
+        long size = stored_size(chunk);
+        lay_out_stored(keep ? THIS_CHUNKS(stored, size) : THIS_THREADS(stored, size), chunk, &s);
+        lay_out_scratch(THIS_THREADS(scratch, scratch_size(chunk)), chunk, &work);
+        value(EXAMPLES, where, p, w, x0 + first * POINTS, qkv0 + first * POINTS,
+              location + first * columns, &s, &work);
+        gradient(EXAMPLES, where, p, &s, &work, by_location + first * columns);
+    }
+}
+
+/* The gradient of the tangent of V, for the tangent of the scores of locations.
+
+   sums: of each chunk, added to. */
+void second_order(long batch, long chunk, long threads, long columns, const long *column,
+                  const struct parameters *p, const struct transposes *w, float *stored,
+                  float *scratch, const float *t_location, float *by_location,
+                  struct parameters *sums, row *by_x0, row3 *by_qkv0)
+{
+    EACH_CHUNK {
+        struct locations where = WHERE;
+        struct stored s;
+        struct scratch work;
+        lay_out_stored(THIS_CHUNKS(stored, stored_size(chunk)), chunk, &s);
+        lay_out_scratch(THIS_THREADS(scratch, scratch_size(chunk)), chunk, &work);
+        tangent(EXAMPLES, where, p, w, &s, t_location + first * columns, &work);
+        second(EXAMPLES, where, p, &s, &work, by_location + first * columns,
+               THIS_CHUNKS(sums, 1), by_x0 + first * POINTS, by_qkv0 + first * POINTS);
+    }
+}

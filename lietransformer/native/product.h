@@ -1,0 +1,107 @@
+/* Products of small matrices whose rows are machine vectors of numbers.
+
+   A library packs matrices before it multiplies and spreads each product over all threads. Here
+   matrices are small enough to stay in the nearest caches, and a thread multiplies alone.
+
+   ROW_LENGTH, numbers of a row of features, is a multiple of 16. */
+
+/* A tile of the result, TILE_ROWS × TILE_VECTORS machine vectors, is kept in registers. */
+#if defined(__AVX512F__)
+#define TILE_LANES 16
+#define ROW_VECTORS (ROW_LENGTH / TILE_LANES)
+#if ROW_VECTORS % 5 == 0
+#define TILE_VECTORS 5
+#define TILE_ROWS 5
+#elif ROW_VECTORS % 6 == 0
+#define TILE_VECTORS 6
+#define TILE_ROWS 4
+#elif ROW_VECTORS % 4 == 0
+#define TILE_VECTORS 4
+#define TILE_ROWS 6
+#elif ROW_VECTORS % 7 == 0
+#define TILE_VECTORS 7
+#define TILE_ROWS 3
+#elif ROW_VECTORS % 3 == 0
+#define TILE_VECTORS 3
+#define TILE_ROWS 8
+#elif ROW_VECTORS % 2 == 0
+#define TILE_VECTORS 2
+#define TILE_ROWS 8
+#else
+#define TILE_VECTORS 1
+#define TILE_ROWS 8
+#endif
+#elif defined(__AVX__)
+#define TILE_LANES 8
+#define TILE_VECTORS 2
+#define TILE_ROWS 6
+#else
+#define TILE_LANES 4
+#define TILE_VECTORS 4
+#define TILE_ROWS 6
+#endif
+
+#define TILE_COLUMNS (TILE_VECTORS * TILE_LANES)
+/* Of the second factor, so many rows of a tile's width fit into the nearest cache. */
+#define INNER_BLOCK 480
+
+/* Anywhere in memory, not only at multiples of its size. */
+typedef float lanes __attribute__((vector_size(4 * TILE_LANES), may_alias, aligned(4)));
+
+/* A matrix: number (i, j) is at[i * row + j * column]. */
+struct matrix {
+    const float *at;
+    long row, column;
+};
+
+#define MATRIX(array) ((struct matrix){(const float *)(array), ROW_LENGTH, 1})
+#define TRANSPOSED_MATRIX(array) ((struct matrix){(const float *)(array), 1, ROW_LENGTH})
+
+static inline __attribute__((always_inline)) void product_tile(
+    int rows, long inner, struct matrix a, const float *b, long b_row, const float *initial,
+    long initial_row, float *c, long c_row)
+{
+    lanes sum[TILE_ROWS][TILE_VECTORS];
+    _Pragma("GCC unroll 8") for (int i = 0; i < rows; i++)
+        _Pragma("GCC unroll 8") for (int v = 0; v < TILE_VECTORS; v++)
+            sum[i][v] = initial ? *(const lanes *)(initial + i * initial_row + v * TILE_LANES)
+                                : (lanes){0};
+    for (long k = 0; k < inner; k++) {
+        const lanes *b_k = (const lanes *)(b + k * b_row);
+        const float *a_k = a.at + k * a.column;
+        _Pragma("GCC unroll 8") for (int i = 0; i < rows; i++)
+            _Pragma("GCC unroll 8") for (int v = 0; v < TILE_VECTORS; v++)
+                sum[i][v] += a_k[i * a.row] * b_k[v];
+    }
+    _Pragma("GCC unroll 8") for (int i = 0; i < rows; i++)
+        _Pragma("GCC unroll 8") for (int v = 0; v < TILE_VECTORS; v++)
+            *(lanes *)(c + i * c_row + v * TILE_LANES) = sum[i][v];
+}
+
+/* C = initial + A·B. Rows of B are contiguous; `initial` has rows of that length too, or, with
+   initial_row = 0, is one row for all; null stands for zeros. It may be C itself. */
+static __attribute__((noinline)) void product(
+    long rows, long inner, long columns, struct matrix a, const float *b, long b_row,
+    const float *initial, long initial_row, float *c, long c_row)
+{
+    for (long j = 0; j < columns; j += TILE_COLUMNS)
+        for (long k = 0; k < inner; k += INNER_BLOCK) {
+            long depth = inner - k < INNER_BLOCK ? inner - k : INNER_BLOCK;
+            const float *from = k ? c : initial;
+            long from_row = k ? c_row : initial_row;
+            for (long i = 0; i < rows; i += TILE_ROWS) {
+                struct matrix a_tile = {a.at + i * a.row + k * a.column, a.row, a.column};
+                const float *from_tile = from ? from + i * from_row + j : from;
+                long left = rows - i;
+#define TILE(count) product_tile(count, depth, a_tile, b + k * b_row + j, b_row, from_tile, \
+                                 from_row, c + i * c_row + j, c_row)
+                if (left >= TILE_ROWS)
+                    TILE(TILE_ROWS);
+                else
+                    for (; left; left--, i++, a_tile.at += a.row,
+                                 from_tile = from ? from_tile + from_row : from)
+                        TILE(1);
+#undef TILE
+            }
+        }
+}
