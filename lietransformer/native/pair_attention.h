@@ -4,10 +4,7 @@
    Value, gradient, tangent, and gradient of the tangent, for all heads.
 
    Queries, keys and values are together in rows of three (POINTS, 3, ROW_LENGTH), what is averaged
-   in rows of its own, scores are (HEADS, POINTS, POINTS), all for each example.
-
-   Many pairs have the same location. Numbers by location are (HEADS, columns) with `column[i][j]`
-   of each pair, and heads `stride` apart. */
+   in rows of its own, scores are (HEADS, POINTS, POINTS), all for each example. */
 
 #define C HEAD_WIDTH
 #define VECTORS(count) (((count) + LANES - 1) / LANES)
@@ -26,16 +23,11 @@ typedef float scores[HEADS][POINTS][POINTS];
 
 /* Queries, keys and values of a head in rows of all three, and the distance between such rows. */
 enum part { Q, K, V };
-#define THREE (3 * ROW_LENGTH)
-#define PART(array, part) ((float *)((array) + e * POINTS) + part * ROW_LENGTH + m * C), THREE
+#define PART(array, part) \
+    ((float *)((array) + e * POINTS) + part * ROW_LENGTH + m * C), 3 * ROW_LENGTH
 /* Those of a head in rows of one. */
 #define ROWS(array) ((float *)((array) + e * POINTS) + m * C), ROW_LENGTH
 
-/* Which pairs have the same location. */
-struct locations {
-    long columns, stride;
-    const long *column;
-};
 #define LOCATION(array) ((array) + m * where.stride + e * where.columns)
 
 /* Some numbers of an array and zeros, one number more, and back. Processors that can leave lanes

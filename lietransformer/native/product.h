@@ -3,12 +3,12 @@
    A library packs matrices before it multiplies and spreads each product over all threads. Here
    matrices are small enough to stay in the nearest caches, and a thread multiplies alone.
 
-   ROW_LENGTH, numbers of a row of features, is a multiple of 16. */
+   Rows have a multiple of LEAST_COLUMNS numbers, which is one of 16. */
 
 /* A tile of the result, TILE_ROWS × TILE_VECTORS machine vectors, is kept in registers. */
 #if defined(__AVX512F__)
 #define TILE_LANES 16
-#define ROW_VECTORS (ROW_LENGTH / TILE_LANES)
+#define ROW_VECTORS (LEAST_COLUMNS / TILE_LANES)
 #if ROW_VECTORS % 5 == 0
 #define TILE_VECTORS 5
 #define TILE_ROWS 5
@@ -53,9 +53,6 @@ struct matrix {
     const float *at;
     long row, column;
 };
-
-#define MATRIX(array) ((struct matrix){(const float *)(array), ROW_LENGTH, 1})
-#define TRANSPOSED_MATRIX(array) ((struct matrix){(const float *)(array), 1, ROW_LENGTH})
 
 static inline __attribute__((always_inline)) void product_tile(
     int rows, long inner, struct matrix a, const float *b, long b_row, const float *initial,
@@ -104,4 +101,27 @@ static __attribute__((noinline)) void product(
 #undef TILE
             }
         }
+}
+
+/* y = bias + xB, or without a bias if it is null; B is (inner, columns) */
+static void map(long rows, long inner, long columns, const void *x, const void *b,
+                const float *bias, void *y)
+{
+    struct matrix a = {x, inner, 1};
+    product(rows, inner, columns, a, b, columns, bias, 0, y, columns);
+}
+
+/* y += xB */
+static void add_map(long rows, long inner, long columns, const void *x, const void *b, void *y)
+{
+    struct matrix a = {x, inner, 1};
+    product(rows, inner, columns, a, b, columns, y, columns, y, columns);
+}
+
+/* The gradient of a linear map from `columns` to `outputs` numbers: weight += g'x */
+static void add_weight_gradient(long rows, long outputs, long columns, const void *g,
+                                const void *x, void *weight)
+{
+    struct matrix a = {g, 1, outputs};
+    product(outputs, rows, columns, a, x, columns, weight, columns, weight, columns);
 }

@@ -1,6 +1,7 @@
 """Which potentials the passes are written for, and when they are used."""
 
 from functools import cache
+from types import ModuleType
 from typing import TypeGuard
 
 import torch
@@ -8,54 +9,51 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from lietransformer.groups import get_group
+from lietransformer.models.lie_resnet import LieResNet, LieResNetConfig
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
 from lietransformer.native import head_mlp
-from lietransformer.neighbourhood import NeighbourhoodConfig
-from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
-from lietransformer.nn.block import LieTransformerBlock
-from lietransformer.nn.kernels import AdditiveCombination, DotProductContent, MLPLocation
-from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP
-from lietransformer.nn.pooling import PoolThenMLP
-from lietransformer.second_order import network
+from lietransformer.second_order import convolution, transformer
 from lietransformer.second_order.coordinates import are_affine
 
 # Elements of an example. The passes are for small sets: scores of a head are kept on the stack,
 # and coordinates are a dense matrix of all pairs by all positions.
 MOST_ELEMENTS = 32
 
-# What the passes know the parameters and the computation of. Exactly these types: classes derived
-# from them, those that torch derives for parametrisations included, may compute something else.
-_KNOWN_MODULES = {
-    *(nn.ModuleList, nn.Linear, nn.LayerNorm, LieTransformer, LieTransformerBlock),
-    *(LieSelfAttention, DotProductContent, MLPLocation, AdditiveCombination),
-    *(PerHeadMLP, PerHeadLinear, PoolThenMLP),
-}
+_EPSILON = 1e-5  # of layer norms, as in transformer.c
 
-_EPSILON = 1e-5  # of layer norms, as in potential.c
+
+Model = LieTransformer | LieResNet
+
+
+def code_for(config: object) -> ModuleType | None:
+    """The module that prepares models of a kind for their C code."""
+    if isinstance(config, LieTransformerConfig):
+        return transformer
+    return convolution if isinstance(config, LieResNetConfig) else None
 
 
 def written_for(config: object) -> bool:
     """Whether a model of these settings is a potential that the passes are written for."""
+    code = code_for(config)
     return (
-        isinstance(config, LieTransformerConfig)
-        and config.attention == AttentionConfig(kernel_width=config.attention.kernel_width)
-        and config.attention.kernel_width <= head_mlp.WIDEST
-        and config.neighbourhood == NeighbourhoodConfig()
-        and config.head == "pool_then_mlp"
-        and config.norm == "layer"
+        isinstance(config, LieTransformerConfig | LieResNetConfig)
+        and code is not None
+        and code.written_for(config)
+        and max(code.mlp_widths(config)) <= head_mlp.WIDEST
         and config.output_width == 1
         and are_affine(config)
     )
 
 
-def applies(model: nn.Module, positions: Tensor, features: Tensor) -> TypeGuard[LieTransformer]:
+def applies(model: nn.Module, positions: Tensor, features: Tensor) -> TypeGuard[Model]:
     """Whether to use them here: for numbers in single precision on a CPU, with a C compiler.
 
     Only for plain training and evaluation: what goes beyond, such as gradients by features,
     PyTorch does in its general way.
     """
-    if type(model) is not LieTransformer or not takes(positions):
+    if type(model) not in (LieTransformer, LieResNet) or not takes(positions):
         return False
+    assert isinstance(model, LieTransformer | LieResNet)
     samples = model.config.lift.samples_for(get_group(model.config.group))
     elements = positions.shape[1] * samples
     return (
@@ -63,7 +61,7 @@ def applies(model: nn.Module, positions: Tensor, features: Tensor) -> TypeGuard[
         and 1 <= elements <= MOST_ELEMENTS
         and all(map(_is_plain, (features, *model.parameters())))
         and not features.requires_grad
-        and all(map(_is_known, model.modules()))
+        and all(_is_known(module, model.config) for module in model.modules())
         and _is_compiled(model.config, elements)
     )
 
@@ -90,20 +88,24 @@ def _is_plain(tensor: Tensor) -> bool:
     )
 
 
-def _is_known(module: nn.Module) -> bool:
+def _is_known(module: nn.Module, config: object) -> bool:
+    code = code_for(config)
+    assert code is not None
     has_hooks = (
         module._forward_hooks
         or module._forward_pre_hooks
         or module._backward_hooks
         or module._backward_pre_hooks
     )
-    is_known = type(module) in _KNOWN_MODULES and not has_hooks
+    is_known = type(module) in code.MODULES and not has_hooks
     return is_known and not (isinstance(module, nn.LayerNorm) and module.eps != _EPSILON)
 
 
 @cache
-def _is_compiled(config: LieTransformerConfig, elements: int) -> bool:
+def _is_compiled(config: LieTransformerConfig | LieResNetConfig, elements: int) -> bool:
     """Whether all C code for such a model can be had."""
+    code = code_for(config)
+    assert code is not None
     pair_dimension = get_group(config.group).pair_dimension(config.pair_features)
-    mlp = head_mlp.compiled(pair_dimension, config.attention.kernel_width, 1)
-    return mlp is not None and network.load(config, elements) is not None
+    mlp = head_mlp.compiled(pair_dimension, *code.mlp_widths(config))
+    return mlp is not None and code.load(config, elements) is not None

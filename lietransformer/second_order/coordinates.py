@@ -17,12 +17,13 @@ from torch import Tensor
 
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig, lift
+from lietransformer.models.lie_resnet import LieResNetConfig
 from lietransformer.models.lie_transformer import LieTransformerConfig
 from lietransformer.neighbourhood import NeighbourhoodConfig, pair_geometry
 from lietransformer.types import PointCloud
 
 
-def are_affine(config: LieTransformerConfig) -> bool:
+def are_affine(config: LieTransformerConfig | LieResNetConfig) -> bool:
     """Whether coordinates of pairs are an affine map of positions, the same for all examples."""
     group = get_group(config.group)
     return group.translation_dimension == group.space_dimension and not config.lift.is_random
@@ -47,7 +48,7 @@ class PairCoordinates:
     samples: int
 
     @staticmethod
-    def of(config: LieTransformerConfig, points: int) -> "PairCoordinates":
+    def of(config: LieTransformerConfig | LieResNetConfig, points: int) -> "PairCoordinates":
         """Those of a model, for this number of points."""
         return _coordinates(config.group, config.lift, config.pair_features, points)
 

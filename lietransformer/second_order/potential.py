@@ -1,4 +1,4 @@
-"""∂V/∂q of a LieTransformer, differentiable by positions and parameters."""
+"""∂V/∂q of a model, differentiable by positions and parameters."""
 
 from typing import Any
 
@@ -7,13 +7,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lietransformer.models.lie_transformer import LieTransformer
 from lietransformer.native import head_mlp
-from lietransformer.nn.block import LieTransformerBlock
-from lietransformer.nn.kernels import MLPLocation
+from lietransformer.second_order.conditions import Model, code_for
 from lietransformer.second_order.coordinates import PairCoordinates
-from lietransformer.second_order.network import Network, load
-from lietransformer.second_order.parameters import Parameters, filled_up
+from lietransformer.second_order.network import Network
+from lietransformer.second_order.parameters import Parameters
 
 
 class Potential:
@@ -26,40 +24,38 @@ class Potential:
         features: of the points; not differentiated by.
     """
 
-    def __init__(self, model: LieTransformer, features: Float[Tensor, "batch points d"]) -> None:
+    def __init__(self, model: Model, features: Float[Tensor, "batch points d"]) -> None:
         self._registers = [module._parameters for module in model.modules()]
         self._circumstances = _circumstances(self._registers)
         batch, points, _ = features.shape
         self.pairs = PairCoordinates.of(model.config, points)
+        elements = points * self.pairs.samples
+        kind = code_for(model.config)
+        assert kind is not None
         # The first layer's features do not depend on positions: PyTorch computes them.
-        block = model.blocks[0]
-        assert isinstance(block, LieTransformerBlock)
-        rows = model.embedding(self.pairs.lifted(features).flatten(0, 1))
-        normal, attention = block.attention_norm(rows), block.attention
-        joint = [filled_up(m(normal)) for m in (attention.query, attention.key, attention.value)]
-        self._rows = filled_up(rows).contiguous()
-        self._joint = torch.cat(joint, dim=1)
-        # Layers see positions through the scores of locations only, and those of all layers are
+        rows, prepared = kind.inputs(model, self.pairs.lifted(features).flatten(0, 1))
+        self._rows, self._prepared = rows, prepared
+        # Layers see positions through numbers of locations only, and those of all layers are
         # functions of the same coordinates of pairs: they are computed for all layers at once.
-        mlps = [_location_parameters(block) for block in model.blocks]
+        mlps = kind.mlps(model)
         self._mlps = torch.cat([head_mlp.packed(mlp) for mlp in mlps])
         location = head_mlp.find(mlps[0])
-        code = load(model.config, points * self.pairs.samples)
+        code = kind.load(model.config, elements)
         assert location is not None
         assert code is not None
         self.location = location
         self.network = Network(
             code,
-            Parameters(model),
+            Parameters(list(kind.fields(model, elements))),
             self.pairs.column_of_pair,
             self.pairs.columns,
-            self._rows.detach(),
-            self._joint.detach(),
+            rows.detach(),
+            prepared.detach(),
             batch,
         )
         self.sums: Tensor | None = None
         self._token: Tensor = _ByParameters.apply(  # type: ignore[no-untyped-call]
-            self, model.head.output.bias, *self.network.parameters.tensors
+            self, kind.output_bias(model), *self.network.parameters.tensors
         )
 
     @property
@@ -71,7 +67,7 @@ class Potential:
         self, positions: Float[Tensor, "batch points space"]
     ) -> Float[Tensor, "batch points space"]:
         """∂V/∂q, which can be differentiated once."""
-        given = (positions, self._rows, self._joint, self._mlps, self._token)
+        given = (positions, self._rows, self._prepared, self._mlps, self._token)
         keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
         result: Tensor = _PotentialGradient.apply(self, keep, *given)  # type: ignore[no-untyped-call]
         return result
@@ -85,17 +81,17 @@ class _PotentialGradient(torch.autograd.Function):
         keep: bool,
         positions: Tensor,
         rows: Tensor,
-        joint: Tensor,
+        prepared: Tensor,
         mlps: Tensor,
         token: Tensor,
     ) -> Tensor:
         pairs, location = potential.pairs, potential.location
         x = pairs.at(positions)
-        by_scores, ctx.stored = potential.network.first_order(location.value(x, mlps), keep=keep)
-        by_x, _ = location.gradient(x, mlps, by_scores, of_x=True, of_parameters=False)
+        by_locations, ctx.stored = potential.network.first_order(location.value(x, mlps), keep=keep)
+        by_x, _ = location.gradient(x, mlps, by_locations, of_x=True, of_parameters=False)
         assert by_x is not None
-        ctx.potential, ctx.x, ctx.by_scores = potential, x, by_scores
-        ctx.save_for_backward(positions, rows, joint, mlps, token)
+        ctx.potential, ctx.x, ctx.by_locations = potential, x, by_locations
+        ctx.save_for_backward(positions, rows, prepared, mlps, token)
         return pairs.pull_back(by_x)
 
     @staticmethod
@@ -108,10 +104,12 @@ class _PotentialGradient(torch.autograd.Function):
             potential.sums = network.new_sums()
         x_tangent = pairs.tangent(direction)
         tangent = location.tangent(ctx.x, mlps, x_tangent)
-        by_scores, by_rows, by_joint = network.second_order(ctx.stored, tangent, potential.sums)
-        by_x, by_mlps = location.second(ctx.x, mlps, x_tangent, ctx.by_scores, by_scores)
+        by_locations, by_rows, by_prepared = network.second_order(
+            ctx.stored, tangent, potential.sums
+        )
+        by_x, by_mlps = location.second(ctx.x, mlps, x_tangent, ctx.by_locations, by_locations)
         by_position = pairs.pull_back(by_x)
-        return None, None, by_position, by_rows, by_joint, by_mlps, torch.zeros_like(token)
+        return None, None, by_position, by_rows, by_prepared, by_mlps, torch.zeros_like(token)
 
 
 class _ByParameters(torch.autograd.Function):
@@ -142,9 +140,3 @@ def _circumstances(registers: list[dict[str, Any]]) -> tuple[object, ...]:
     """What changes with a parameter, in place or by another one; and whether to differentiate."""
     parameters = (p for register in registers for p in register.values() if p is not None)
     return torch.is_grad_enabled(), *((id(p), p._version) for p in parameters)
-
-
-def _location_parameters(block: object) -> list[Tensor]:
-    assert isinstance(block, LieTransformerBlock)
-    assert isinstance(block.attention.location, MLPLocation)
-    return block.attention.location.mlp.layer_parameters()

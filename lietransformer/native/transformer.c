@@ -12,7 +12,6 @@
    do not depend on positions: they are given. */
 
 #include <string.h>
-#include <omp.h>
 
 #define WIDTH (HEADS * HEAD_WIDTH)
 #define EPSILON 1e-5f
@@ -21,6 +20,9 @@ typedef float row[ROW_LENGTH];
 typedef row row3[3];
 
 #include "lanes.h"
+#include "rows.h"
+#include "chunks.h"
+#define LEAST_COLUMNS ROW_LENGTH
 #include "product.h"
 #include "layer_norm.h"
 #include "pair_attention.h"
@@ -82,13 +84,6 @@ struct scratch {
     row *x, *a, *u, *h, *t, *b;
     row3 *by_qkv;
 };
-
-/* Take `count` items of an array's type from the memory at *at. If there is none, count only. */
-#define TAKE(array, count)                                                       \
-    do {                                                                         \
-        (array) = (void *)(base + at);                                           \
-        at += ((count) * (long)(sizeof *(array) / sizeof(float)) + 15) / 16 * 16; \
-    } while (0)
 
 static long lay_out_stored(float *base, long examples, struct stored *s)
 {
@@ -164,63 +159,9 @@ long scratch_size(long examples)
 
 /* ---- rows of features */
 
-#define EACH_VECTOR for (long k = 0; k < rows * (ROW_LENGTH / LANES); k++)
-#define VECTORS_OF(x) ((vector *)(x))
-
-static void activate(long rows, const row *x, row *y)
-{
-    const vector *from = VECTORS_OF(x);
-    vector *to = VECTORS_OF(y);
-    EACH_VECTOR to[k] = from[k] * sigmoid(from[k]);
-}
-
-static void add_activated(long rows, const row *x, row *y)
-{
-    const vector *from = VECTORS_OF(x);
-    vector *to = VECTORS_OF(y);
-    EACH_VECTOR to[k] += from[k] * sigmoid(from[k]);
-}
-
-/* e = swish'(x)·d */
-static void times_slope(long rows, const row *x, const row *d, row *e)
-{
-    const vector *from = VECTORS_OF(x), *factor = VECTORS_OF(d);
-    vector *to = VECTORS_OF(e);
-    EACH_VECTOR to[k] = swish_slope(from[k], sigmoid(from[k])) * factor[k];
-}
-
-static void add_times_slope(long rows, const row *x, const row *d, row *e)
-{
-    const vector *from = VECTORS_OF(x), *factor = VECTORS_OF(d);
-    vector *to = VECTORS_OF(e);
-    EACH_VECTOR to[k] += swish_slope(from[k], sigmoid(from[k])) * factor[k];
-}
-
-/* a = swish'(x)·b + swish''(x)·t·g, the gradient of the tangent by x, and u = swish'(x)·g */
-static void second_of_swish(long rows, const row *x, const row *t, const row *g, const row *b,
-                            row *a, row *u)
-{
-    const vector *from = VECTORS_OF(x), *tangents = VECTORS_OF(t), *gradients = VECTORS_OF(g);
-    const vector *seconds = VECTORS_OF(b);
-    vector *to_a = VECTORS_OF(a), *to_u = VECTORS_OF(u);
-    EACH_VECTOR {
-        vector s = sigmoid(from[k]), slope = swish_slope(from[k], s), g_k = gradients[k];
-        to_a[k] = slope * seconds[k] + swish_curvature(from[k], s) * tangents[k] * g_k;
-        to_u[k] = slope * g_k;
-    }
-}
-
-/* h = swish(x) and dh = swish'(x)·t */
-static void activate_with_tangent(long rows, const row *x, const row *t, row *h, row *dh)
-{
-    const vector *from = VECTORS_OF(x), *tangents = VECTORS_OF(t);
-    vector *to_h = VECTORS_OF(h), *to_dh = VECTORS_OF(dh);
-    EACH_VECTOR {
-        vector s = sigmoid(from[k]);
-        to_h[k] = from[k] * s;
-        to_dh[k] = swish_slope(from[k], s) * tangents[k];
-    }
-}
+/* Numbers of a row, and of the three of queries, keys and values. */
+#define ONE ROW_LENGTH
+#define THREE (3 * ROW_LENGTH)
 
 /* The mean over the elements of each example; and its transpose. */
 static void pool(long examples, const row *x, row *mean)
@@ -240,65 +181,13 @@ static void spread(long examples, const row *mean, row *x)
             for (int i = 0; i < ROW_LENGTH; i++) x[e * POINTS + p][i] = mean[e][i] / POINTS;
 }
 
-/* y = xW' + bias, which may be null */
-static void map(long rows, const row *x, const row *transpose, const float *bias, row *y)
-{
-    product(rows, ROW_LENGTH, ROW_LENGTH, MATRIX(x), *transpose, ROW_LENGTH, bias, 0, *y,
-            ROW_LENGTH);
-}
-
-static void add_map(long rows, const row *x, const row *transpose, row *y)
-{
-    product(rows, ROW_LENGTH, ROW_LENGTH, MATRIX(x), *transpose, ROW_LENGTH, *y, ROW_LENGTH, *y,
-            ROW_LENGTH);
-}
-
-static void map_to_three(long rows, const row *x, const row3 *transpose, const float *bias,
-                         row3 *y)
-{
-    product(rows, ROW_LENGTH, 3 * ROW_LENGTH, MATRIX(x), **transpose, 3 * ROW_LENGTH, bias, 0,
-            **y, 3 * ROW_LENGTH);
-}
-
-/* g -> gW */
-static void map_back(long rows, const row *g, const row *weight, row *out)
-{
-    map(rows, g, weight, 0, out);
-}
-
-static void map_back_three(long rows, const row3 *g, const row *weight, row *out)
-{
-    struct matrix a = {**g, 3 * ROW_LENGTH, 1};
-    product(rows, 3 * ROW_LENGTH, ROW_LENGTH, a, *weight, ROW_LENGTH, 0, 0, *out, ROW_LENGTH);
-}
-
-/* weight += g'x */
-static void add_weight_gradient(long rows, const row *g, const row *x, row *weight)
-{
-    product(ROW_LENGTH, rows, ROW_LENGTH, TRANSPOSED_MATRIX(g), *x, ROW_LENGTH, *weight,
-            ROW_LENGTH, *weight, ROW_LENGTH);
-}
-
-static void add_weight_gradient_three(long rows, const row3 *g, const row *x, row *weight)
-{
-    struct matrix a = {**g, 1, 3 * ROW_LENGTH};
-    product(3 * ROW_LENGTH, rows, ROW_LENGTH, a, *x, ROW_LENGTH, *weight, ROW_LENGTH, *weight,
-            ROW_LENGTH);
-}
-
-static void add_rows_up(long rows, long length, const float *x, float *sum)
-{
-    for (long r = 0; r < rows; r++)
-        for (long i = 0; i < length; i++) sum[i] += x[r * length + i];
-}
-
 /* The gradients of a linear map of x, whose tangent is t: a·y + u·dy, by weight and bias. */
 static void add_linear_gradient(long rows, const row *a, const row *x, const row *u, const row *t,
                                 struct linear *sums)
 {
-    add_weight_gradient(rows, a, x, sums->weight);
-    add_weight_gradient(rows, u, t, sums->weight);
-    add_rows_up(rows, ROW_LENGTH, *a, sums->bias);
+    add_weight_gradient(rows, ONE, ONE, a, x, sums->weight);
+    add_weight_gradient(rows, ONE, ONE, u, t, sums->weight);
+    add_rows_up(rows, ROW_LENGTH, a, sums->bias);
 }
 
 /* ---- the passes through all layers, of one chunk */
@@ -318,7 +207,7 @@ static void value(long examples, struct locations where, const struct parameters
         if (l) {
             normalise(rows, x, s->layers[l].normal, s->layers[l].inverse);
             scale_and_shift(rows, &layer->attention_norm, s->layers[l].normal, h);
-            map_to_three(rows, h, w->layers[l].qkv, layer->qkv_bias, s->layers[l].qkv);
+            map(rows, ONE, THREE, h, w->layers[l].qkv, layer->qkv_bias, s->layers[l].qkv);
         } else {
             memcpy(s->layers[l].qkv, qkv0, rows * sizeof(row3));
         }
@@ -326,19 +215,19 @@ static void value(long examples, struct locations where, const struct parameters
                         s->layers[l].scores, s->layers[l].attended);
         for (long r = 0; r < rows; r++)
             for (int i = 0; i < ROW_LENGTH; i++) x[r][i] += layer->output.bias[i];
-        add_map(rows, s->layers[l].attended, w->layers[l].output, x);
+        add_map(rows, ONE, ONE, s->layers[l].attended, w->layers[l].output, x);
         normalise(rows, x, s->layers[l].mlp_normal, s->layers[l].mlp_inverse);
         scale_and_shift(rows, &layer->mlp_norm, s->layers[l].mlp_normal, h);
-        map(rows, h, w->layers[l].mlp[0], layer->mlp[0].bias, s->layers[l].before[0]);
-        activate(rows, s->layers[l].before[0], h);
-        map(rows, h, w->layers[l].mlp[1], layer->mlp[1].bias, s->layers[l].before[1]);
-        add_activated(rows, s->layers[l].before[1], x);
+        map(rows, ONE, ONE, h, w->layers[l].mlp[0], layer->mlp[0].bias, s->layers[l].before[0]);
+        activate(rows * ROW_LENGTH, s->layers[l].before[0], h);
+        map(rows, ONE, ONE, h, w->layers[l].mlp[1], layer->mlp[1].bias, s->layers[l].before[1]);
+        add_activated(rows * ROW_LENGTH, s->layers[l].before[1], x);
     }
     pool(examples, x, s->pooled);
-    activate(examples, s->pooled, h);
-    map(examples, h, w->head[0], p->head[0].bias, s->head[0]);
-    activate(examples, s->head[0], h);
-    map(examples, h, w->head[1], p->head[1].bias, s->head[1]);
+    activate(examples * ROW_LENGTH, s->pooled, h);
+    map(examples, ONE, ONE, h, w->head[0], p->head[0].bias, s->head[0]);
+    activate(examples * ROW_LENGTH, s->head[0], h);
+    map(examples, ONE, ONE, h, w->head[1], p->head[1].bias, s->head[1]);
 }
 
 static void gradient(long examples, struct locations where, const struct parameters *p,
@@ -347,28 +236,28 @@ static void gradient(long examples, struct locations where, const struct paramet
     long rows = examples * POINTS;
     row *u = work->u, *g = work->b;
     for (long e = 0; e < examples; e++) memcpy(g[e], p->last, sizeof(row));
-    times_slope(examples, s->head[1], g, u);
-    map_back(examples, u, p->head[1].weight, s->by_head);
-    times_slope(examples, s->head[0], s->by_head, u);
-    map_back(examples, u, p->head[0].weight, s->by_activated);
-    times_slope(examples, s->pooled, s->by_activated, u);
+    times_slope(examples * ROW_LENGTH, s->head[1], g, u);
+    map(examples, ONE, ONE, u, p->head[1].weight, 0, s->by_head);
+    times_slope(examples * ROW_LENGTH, s->head[0], s->by_head, u);
+    map(examples, ONE, ONE, u, p->head[0].weight, 0, s->by_activated);
+    times_slope(examples * ROW_LENGTH, s->pooled, s->by_activated, u);
     spread(examples, u, g);
     for (int l = LAYERS - 1; l >= 0; l--) {
         const struct layer *layer = &p->layers[l];
         memcpy(s->layers[l].by_block, g, rows * sizeof(row));
-        times_slope(rows, s->layers[l].before[1], g, u);
-        map_back(rows, u, layer->mlp[1].weight, s->layers[l].by_hidden);
-        times_slope(rows, s->layers[l].before[0], s->layers[l].by_hidden, u);
-        map_back(rows, u, layer->mlp[0].weight, s->layers[l].by_mlp_norm);
+        times_slope(rows * ROW_LENGTH, s->layers[l].before[1], g, u);
+        map(rows, ONE, ONE, u, layer->mlp[1].weight, 0, s->layers[l].by_hidden);
+        times_slope(rows * ROW_LENGTH, s->layers[l].before[0], s->layers[l].by_hidden, u);
+        map(rows, ONE, ONE, u, layer->mlp[0].weight, 0, s->layers[l].by_mlp_norm);
         add_norm_gradient(rows, &layer->mlp_norm, s->layers[l].mlp_normal,
                           s->layers[l].mlp_inverse, s->layers[l].by_mlp_norm, g);
         memcpy(s->layers[l].by_sum, g, rows * sizeof(row));
-        map_back(rows, g, layer->output.weight, s->layers[l].by_attended);
+        map(rows, ONE, ONE, g, layer->output.weight, 0, s->layers[l].by_attended);
         attention_gradient(examples, where, s->layers[l].qkv, s->layers[l].scores,
                            s->layers[l].by_attended, s->layers[l].by_scores,
                            OF_LAYER(by_location), l ? s->layers[l].by_qkv : 0);
         if (!l) break; /* what the first layer is given does not depend on positions */
-        map_back_three(rows, s->layers[l].by_qkv, layer->qkv, s->layers[l].by_norm);
+        map(rows, THREE, ONE, s->layers[l].by_qkv, layer->qkv, 0, s->layers[l].by_norm);
         add_norm_gradient(rows, &layer->attention_norm, s->layers[l].normal,
                           s->layers[l].inverse, s->layers[l].by_norm, g);
     }
@@ -387,25 +276,25 @@ static void tangent(long examples, struct locations where, const struct paramete
             memcpy(t->layers[l].input, x, rows * sizeof(row));
             norm_tangent(rows, &layer->attention_norm, s->layers[l].normal,
                          s->layers[l].inverse, x, t->layers[l].norm);
-            map_to_three(rows, t->layers[l].norm, w->layers[l].qkv, 0, t->layers[l].qkv);
+            map(rows, ONE, THREE, t->layers[l].norm, w->layers[l].qkv, 0, t->layers[l].qkv);
         }
         attention_tangent(examples, where, s->layers[l].qkv, l ? t->layers[l].qkv : 0,
                           s->layers[l].scores, OF_LAYER(t_location), t->layers[l].scores,
                           t->layers[l].attended);
-        add_map(rows, t->layers[l].attended, w->layers[l].output, x);
+        add_map(rows, ONE, ONE, t->layers[l].attended, w->layers[l].output, x);
         memcpy(t->layers[l].middle, x, rows * sizeof(row));
         norm_tangent(rows, &layer->mlp_norm, s->layers[l].mlp_normal, s->layers[l].mlp_inverse,
                      x, t->layers[l].mlp_norm);
-        map(rows, t->layers[l].mlp_norm, w->layers[l].mlp[0], 0, t->layers[l].before[0]);
-        times_slope(rows, s->layers[l].before[0], t->layers[l].before[0], h);
-        map(rows, h, w->layers[l].mlp[1], 0, t->layers[l].before[1]);
-        add_times_slope(rows, s->layers[l].before[1], t->layers[l].before[1], x);
+        map(rows, ONE, ONE, t->layers[l].mlp_norm, w->layers[l].mlp[0], 0, t->layers[l].before[0]);
+        times_slope(rows * ROW_LENGTH, s->layers[l].before[0], t->layers[l].before[0], h);
+        map(rows, ONE, ONE, h, w->layers[l].mlp[1], 0, t->layers[l].before[1]);
+        add_times_slope(rows * ROW_LENGTH, s->layers[l].before[1], t->layers[l].before[1], x);
     }
     pool(examples, x, t->pooled);
-    times_slope(examples, s->pooled, t->pooled, t->activated[0]);
-    map(examples, t->activated[0], w->head[0], 0, t->head[0]);
-    times_slope(examples, s->head[0], t->head[0], t->activated[1]);
-    map(examples, t->activated[1], w->head[1], 0, t->head[1]);
+    times_slope(examples * ROW_LENGTH, s->pooled, t->pooled, t->activated[0]);
+    map(examples, ONE, ONE, t->activated[0], w->head[0], 0, t->head[0]);
+    times_slope(examples * ROW_LENGTH, s->head[0], t->head[0], t->activated[1]);
+    map(examples, ONE, ONE, t->activated[1], w->head[1], 0, t->head[1]);
 }
 
 /* The gradient of the tangent, by what the first layer is given, by locations, and added to
@@ -420,48 +309,49 @@ static void second(long examples, struct locations where, const struct parameter
     /* The tangent of V is last·dh, so it does not depend on h itself. */
     memset(b, 0, examples * sizeof(row));
     for (long e = 0; e < examples; e++) memcpy(x[e], p->last, sizeof(row));
-    second_of_swish(examples, s->head[1], t->head[1], x, b, a, u);
-    times_slope(examples, s->head[1], t->head[1], dh);
-    add_rows_up(examples, ROW_LENGTH, *dh, sums->last);
-    activate(examples, s->head[0], h);
+    second_of_swish(examples * ROW_LENGTH, s->head[1], t->head[1], x, b, a, u);
+    times_slope(examples * ROW_LENGTH, s->head[1], t->head[1], dh);
+    add_rows_up(examples, ROW_LENGTH, dh, sums->last);
+    activate(examples * ROW_LENGTH, s->head[0], h);
     add_linear_gradient(examples, a, h, u, t->activated[1], &sums->head[1]);
-    map_back(examples, a, p->head[1].weight, b);
-    second_of_swish(examples, s->head[0], t->head[0], s->by_head, b, a, u);
-    activate(examples, s->pooled, h);
+    map(examples, ONE, ONE, a, p->head[1].weight, 0, b);
+    second_of_swish(examples * ROW_LENGTH, s->head[0], t->head[0], s->by_head, b, a, u);
+    activate(examples * ROW_LENGTH, s->pooled, h);
     add_linear_gradient(examples, a, h, u, t->activated[0], &sums->head[0]);
-    map_back(examples, a, p->head[0].weight, b);
-    second_of_swish(examples, s->pooled, t->pooled, s->by_activated, b, a, u);
+    map(examples, ONE, ONE, a, p->head[0].weight, 0, b);
+    second_of_swish(examples * ROW_LENGTH, s->pooled, t->pooled, s->by_activated, b, a, u);
     spread(examples, a, b);
 
     for (int l = LAYERS - 1; l >= 0; l--) {
         const struct layer *layer = &p->layers[l];
         struct layer *sum = &sums->layers[l];
-        second_of_swish(rows, s->layers[l].before[1], t->layers[l].before[1],
+        second_of_swish(rows * ROW_LENGTH, s->layers[l].before[1], t->layers[l].before[1],
                         s->layers[l].by_block, b, a, u);
-        activate_with_tangent(rows, s->layers[l].before[0], t->layers[l].before[0], h, dh);
+        activate_with_tangent(rows * ROW_LENGTH, s->layers[l].before[0], t->layers[l].before[0],
+                              h, dh);
         add_linear_gradient(rows, a, h, u, dh, &sum->mlp[1]);
-        map_back(rows, a, layer->mlp[1].weight, x);
-        second_of_swish(rows, s->layers[l].before[0], t->layers[l].before[0],
+        map(rows, ONE, ONE, a, layer->mlp[1].weight, 0, x);
+        second_of_swish(rows * ROW_LENGTH, s->layers[l].before[0], t->layers[l].before[0],
                         s->layers[l].by_hidden, x, a, u);
         scale_and_shift(rows, &layer->mlp_norm, s->layers[l].mlp_normal, h);
         add_linear_gradient(rows, a, h, u, t->layers[l].mlp_norm, &sum->mlp[0]);
-        map_back(rows, a, layer->mlp[0].weight, x);
+        map(rows, ONE, ONE, a, layer->mlp[0].weight, 0, x);
         add_norm_second(rows, &layer->mlp_norm, s->layers[l].mlp_normal,
                         s->layers[l].mlp_inverse, t->layers[l].middle, s->layers[l].by_mlp_norm,
                         x, b, &sum->mlp_norm);
         add_linear_gradient(rows, b, s->layers[l].attended, s->layers[l].by_sum,
                             t->layers[l].attended, &sum->output);
-        map_back(rows, b, layer->output.weight, x);
+        map(rows, ONE, ONE, b, layer->output.weight, 0, x);
         attention_second(examples, where, s->layers[l].qkv, l ? t->layers[l].qkv : 0,
                          s->layers[l].scores, t->layers[l].scores, s->layers[l].by_attended,
                          s->layers[l].by_scores, x, OF_LAYER(by_location),
                          l ? t->by_qkv : by_qkv0);
         if (!l) break;
         scale_and_shift(rows, &layer->attention_norm, s->layers[l].normal, h);
-        add_weight_gradient_three(rows, t->by_qkv, h, sum->qkv);
-        add_weight_gradient_three(rows, s->layers[l].by_qkv, t->layers[l].norm, sum->qkv);
-        add_rows_up(rows, 3 * ROW_LENGTH, **t->by_qkv, sum->qkv_bias);
-        map_back_three(rows, t->by_qkv, layer->qkv, x);
+        add_weight_gradient(rows, THREE, ONE, t->by_qkv, h, sum->qkv);
+        add_weight_gradient(rows, THREE, ONE, s->layers[l].by_qkv, t->layers[l].norm, sum->qkv);
+        add_rows_up(rows, THREE, t->by_qkv, sum->qkv_bias);
+        map(rows, THREE, ONE, t->by_qkv, layer->qkv, 0, x);
         add_norm_second(rows, &layer->attention_norm, s->layers[l].normal, s->layers[l].inverse,
                         t->layers[l].input, s->layers[l].by_norm, x, b, &sum->attention_norm);
     }
@@ -469,14 +359,6 @@ static void second(long examples, struct locations where, const struct parameter
 }
 
 /* ---- all examples, chunk by chunk */
-
-#define EACH_CHUNK                                                            \
-    _Pragma("omp parallel for schedule(static, 1) num_threads(threads)")      \
-    for (long first = 0; first < batch; first += chunk)
-#define EXAMPLES (batch - first < chunk ? batch - first : chunk)
-#define WHERE {columns, batch * columns, column}
-#define THIS_THREADS(array, size) ((array) + omp_get_thread_num() * (size))
-#define THIS_CHUNKS(array, size) ((array) + first / chunk * (size))
 
 /* The gradient of V by the scores of locations, (LAYERS, HEADS, batch, columns).
 
