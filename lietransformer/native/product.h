@@ -75,30 +75,42 @@ static inline __attribute__((always_inline)) void product_tile(
             *(lanes *)(c + i * c_row + v * TILE_LANES) = sum[i][v];
 }
 
+/* Rows that are multiples of so many numbers apart drive each other out of the nearest cache. */
+#define CACHE_PERIOD 512
+
 /* C = initial + A·B. Rows of B are contiguous; `initial` has rows of that length too, or, with
    initial_row = 0, is one row for all; null stands for zeros. It may be C itself. */
 static __attribute__((noinline)) void product(
     long rows, long inner, long columns, struct matrix a, const float *b, long b_row,
     const float *initial, long initial_row, float *c, long c_row)
 {
+    float block[INNER_BLOCK * TILE_COLUMNS];
     for (long j = 0; j < columns; j += TILE_COLUMNS)
         for (long k = 0; k < inner; k += INNER_BLOCK) {
             long depth = inner - k < INNER_BLOCK ? inner - k : INNER_BLOCK;
+            const float *b_block = b + k * b_row + j;
+            long block_row = b_row;
+            if (b_row % CACHE_PERIOD == 0) {
+                block_row = TILE_COLUMNS;
+                for (long r = 0; r < depth; r++)
+                    __builtin_memcpy(block + r * TILE_COLUMNS, b_block + r * b_row,
+                                     TILE_COLUMNS * sizeof(float));
+                b_block = block;
+            }
             const float *from = k ? c : initial;
             long from_row = k ? c_row : initial_row;
-            for (long i = 0; i < rows; i += TILE_ROWS) {
+            for (long i = 0; i < rows;) {
+                int is_whole = rows - i >= TILE_ROWS;
                 struct matrix a_tile = {a.at + i * a.row + k * a.column, a.row, a.column};
                 const float *from_tile = from ? from + i * from_row + j : from;
-                long left = rows - i;
-#define TILE(count) product_tile(count, depth, a_tile, b + k * b_row + j, b_row, from_tile, \
-                                 from_row, c + i * c_row + j, c_row)
-                if (left >= TILE_ROWS)
-                    TILE(TILE_ROWS);
+                float *c_tile = c + i * c_row + j;
+                if (is_whole)
+                    product_tile(TILE_ROWS, depth, a_tile, b_block, block_row, from_tile,
+                                 from_row, c_tile, c_row);
                 else
-                    for (; left; left--, i++, a_tile.at += a.row,
-                                 from_tile = from ? from_tile + from_row : from)
-                        TILE(1);
-#undef TILE
+                    product_tile(1, depth, a_tile, b_block, block_row, from_tile, from_row,
+                                 c_tile, c_row);
+                i += is_whole ? TILE_ROWS : 1;
             }
         }
 }

@@ -12,9 +12,10 @@ from torch import Tensor
 from lietransformer.native.calling import call
 from lietransformer.second_order.parameters import Parameters
 
-# Numbers of a row times rows of a chunk: such that what a layer leaves for the next one fits into
-# the cache of a core. Chunks are a multiple of so many, for as many threads to have equal work.
-_NUMBERS_OF_A_CHUNK = 150 * 160
+# Rows of a chunk: few enough for what a layer leaves for the next one to stay in the cache of a
+# core, and enough for the weights to be read from memory rarely. The number of chunks is a multiple
+# of so many, for as many threads to have equal work.
+_ROWS_OF_A_CHUNK = 150
 _CHUNKS = 4
 
 
@@ -93,7 +94,7 @@ class Network:
     @cached_property
     def _chunk(self) -> int:
         """Examples of a chunk. It does not depend on threads, so that no sum does."""
-        parts = _CHUNKS * -(-self.features.numel() // (_CHUNKS * _NUMBERS_OF_A_CHUNK))
+        parts = _CHUNKS * -(-len(self.features) // (_CHUNKS * _ROWS_OF_A_CHUNK))
         return -(-self.examples // parts)
 
     @cached_property

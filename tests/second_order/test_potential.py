@@ -9,14 +9,18 @@ from torch import Tensor
 from lietransformer import second_order
 from lietransformer.dynamics.hamiltonian import PotentialDynamics, gradient
 from lietransformer.lift import LiftConfig
+from lietransformer.models.lie_resnet import LieResNet
 from lietransformer.models.lie_transformer import LieTransformer
 from lietransformer.models.presets import get_preset
 from lietransformer.nn.attention import AttentionConfig
 from lietransformer.types import PointCloud
 from tests.requirements import needs_compiler
 from tests.second_order.potentials import (
+    CONVOLUTION,
     PLAIN,
     ROUNDING,
+    Config,
+    Model,
     assert_agree,
     by_passes,
     by_pytorch,
@@ -28,7 +32,7 @@ pytestmark = needs_compiler
 
 SUBGROUP = LiftConfig("subgroup", samples=3)
 
-CONFIGS = {
+CONFIGS: dict[str, Config] = {
     "T(2)": PLAIN,
     "T(3)": replace(PLAIN, group="T(3)"),
     "one layer": replace(PLAIN, layers=1),
@@ -39,6 +43,11 @@ CONFIGS = {
     "SE(2) canonical": replace(PLAIN, group="SE(2)", lift=SUBGROUP, pair_features="canonical"),
     "T(2)xC4": replace(PLAIN, group="T(2)xC4"),
     "T(2)xD3": replace(PLAIN, group="T(2)xD3"),
+    "LieConv": CONVOLUTION,
+    "LieConv of one layer": replace(CONVOLUTION, layers=1),
+    "LieConv of another width": replace(CONVOLUTION, width=72),
+    "LieConv on SE(2)": replace(CONVOLUTION, group="SE(2)", lift=SUBGROUP),
+    "LieConv on T(3)": replace(CONVOLUTION, group="T(3)"),
 }
 
 
@@ -49,18 +58,19 @@ def test_agrees_with_pytorch(name: str) -> None:
     assert_agree(model, by_passes(model, *given), by_pytorch(model, *given))
 
 
+@pytest.mark.parametrize("config", [PLAIN, CONVOLUTION], ids=["LieTransformer", "LieConv"])
 @pytest.mark.parametrize(("batch", "points"), [(1, 2), (1, 6), (3, 16), (2, 17), (50, 6), (131, 5)])
-def test_sets_of_any_size(batch: int, points: int) -> None:
-    model, given = potential(PLAIN), inputs(PLAIN, batch, points)
+def test_sets_of_any_size(config: Config, batch: int, points: int) -> None:
+    model, given = potential(config), inputs(config, batch, points)
     assert_agree(model, by_passes(model, *given), by_pytorch(model, *given))
 
 
 @pytest.mark.parametrize(
-    "name", ["LieTransformer-T2", "LieTransformer-T2 small", "LieTransformer-SE2 small"]
+    "name", ["LieTransformer-T2", "LieTransformer-SE2 small", "LieConv-T2", "LieConv-SE2 small"]
 )
 def test_the_papers_models(name: str) -> None:
     model = get_preset("springs", name).build(seed=0)
-    assert isinstance(model, LieTransformer)
+    assert isinstance(model, LieTransformer | LieResNet)
     given = inputs(model.config, 10, 6)
     assert_agree(model, by_passes(model, *given), by_pytorch(model, *given))
 
@@ -74,8 +84,9 @@ def test_positions_far_away() -> None:
         assert (a - b).abs().max() <= 1e-3 * b.abs().max()
 
 
-def test_numbers_depend_on_the_threads_by_rounding_at_most() -> None:
-    model, given = potential(PLAIN), inputs(PLAIN, 100, 6)
+@pytest.mark.parametrize("config", [PLAIN, CONVOLUTION], ids=["LieTransformer", "LieConv"])
+def test_numbers_depend_on_the_threads_by_rounding_at_most(config: Config) -> None:
+    model, given = potential(config), inputs(config, 100, 6)
     before = torch.get_num_threads()
     results = []
     try:
@@ -88,8 +99,9 @@ def test_numbers_depend_on_the_threads_by_rounding_at_most() -> None:
         assert_agree(model, result, results[0])
 
 
-def test_a_second_backward_pass_gives_the_same() -> None:
-    model, (positions, features, direction) = potential(PLAIN), inputs(PLAIN)
+@pytest.mark.parametrize("config", [PLAIN, CONVOLUTION], ids=["LieTransformer", "LieConv"])
+def test_a_second_backward_pass_gives_the_same(config: Config) -> None:
+    model, (positions, features, direction) = potential(config), inputs(config)
     q = positions.requires_grad_()
     force = second_order.Potential(model, features).gradient(q)
     total = (force * direction).sum()
@@ -180,7 +192,7 @@ def test_a_field_is_prepared_once_for_all_states(monkeypatch: pytest.MonkeyPatch
     made = []
     original = second_order.Potential
 
-    def counted(model: LieTransformer, features: Tensor) -> second_order.Potential:
+    def counted(model: Model, features: Tensor) -> second_order.Potential:
         made.append(model)
         return original(model, features)
 
@@ -209,7 +221,8 @@ def test_a_field_follows_its_parameters() -> None:
         model.get_parameter("blocks.1.mlp_norm.weight").mul_(2)
         changed = field(state)
         torch.testing.assert_close(changed, dynamics(state, masses, stiffness))
-        model.head.output.weight = torch.nn.Parameter(3 * model.head.output.weight)
+        output = model.get_submodule("head.output")
+        output.weight = torch.nn.Parameter(3 * model.get_parameter("head.output.weight"))
         replaced = field(state)
     assert not torch.equal(before, changed)
     torch.testing.assert_close(replaced[:, 1], 3 * changed[:, 1])
