@@ -1,6 +1,7 @@
 """Which elements each element attends to, and the geometry of those pairs (paper, §3.2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -83,12 +84,31 @@ class PairGeometry:
             all elements in their order, of which the mask may leave out some.
         ball_sizes: how many elements each ball holds before any are sampled from it; None
             where every ball holds everything.
+        first_rows: where the features of real elements are rows one after the other, those of
+            each example's first elements; None where examples have an axis of their own.
     """
 
     coordinates: Float[Tensor, "batch g key pair"]
     mask: Bool[Tensor, "batch #g key"]
     indices: Int[Tensor, "batch g key"] | None = None
     ball_sizes: Int[Tensor, "batch g"] | None = None
+    first_rows: Int[Tensor, " batch"] | None = None
+
+    @cached_property
+    def leading_keys(self) -> Int[Tensor, " batch"] | None:
+        """How many keys each example has, if they are its first elements for every query."""
+        if self.indices is not None or self.mask.shape[1] != 1:
+            return None
+        mask = self.mask[:, 0]
+        counts = mask.sum(dim=1)
+        are_first = mask == (torch.arange(mask.shape[1], device=mask.device) < counts[:, None])
+        return counts if bool(are_first.all()) else None
+
+    def of_rows(self) -> "PairGeometry":
+        """The same for features of real elements alone, as rows one after the other."""
+        counts = self.leading_keys
+        assert counts is not None
+        return replace(self, first_rows=counts.cumsum(dim=0) - counts)
 
     def keys_of(
         self, values: Float[Tensor, "heads batch g width"]

@@ -84,13 +84,28 @@ class LieTransformer(LiftedModel):
     def layers_on_group(
         self,
         features: Float[Tensor, "batch g width"],
-        mask: Bool[Tensor, "batch g"],  # noqa: ARG002 – attention takes it from the pairs
+        mask: Bool[Tensor, "batch g"],
         geometry: PairGeometry,
     ) -> Float[Tensor, "batch g out"]:
+        if not self._is_fused(features, geometry):
+            return self._through_blocks(features, geometry)
+        # Where nothing depends on examples having equally many, elements that are not real are
+        # left out: in constellations, that is half of them.
+        rows = self._through_blocks(features[mask][None], geometry.of_rows())
+        filled = rows.new_zeros(*mask.shape, rows.shape[-1])
+        return filled.masked_scatter(mask[..., None], rows)
+
+    def _through_blocks(self, features: Tensor, geometry: PairGeometry) -> Tensor:
         features = self.embedding(features)
         for block in self.blocks:
             features = block(features, geometry)
         return features
+
+    def _is_fused(self, features: Tensor, geometry: PairGeometry) -> bool:
+        return all(
+            isinstance(block, LieTransformerBlock) and block.attention.is_fused(features, geometry)
+            for block in self.blocks
+        )
 
     def pool(
         self, features: Float[Tensor, "batch g width"], mask: Bool[Tensor, "batch g"]

@@ -132,7 +132,7 @@ long scratch_size(long examples)
 
 #define OF_KERNEL(array) ((array) + k * where.stride + e * where.columns)
 
-static __attribute__((noinline)) void load_kernels(long examples, struct locations where, const float *from, kernels *to)
+static void load_kernels(long examples, struct locations where, const float *from, kernels *to)
 {
     for (long e = 0; e < examples; e++)
         for (int k = 0; k < KERNEL; k++)
@@ -142,7 +142,7 @@ static __attribute__((noinline)) void load_kernels(long examples, struct locatio
 }
 
 /* o[i][k] = sum_j kernel[i][k][j]·h[j], or added to what is there */
-static __attribute__((noinline)) void sum_elements(long examples, const kernels *kernel, const narrow *h, int is_added,
+static void sum_elements(long examples, const kernels *kernel, const narrow *h, int is_added,
                          outer *o)
 {
     for (long e = 0; e < examples; e++) {
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void sum_elements(long examples, const kernels 
 }
 
 /* h[j] = sum_ik kernel[i][k][j]·o[i][k], or added to what is there */
-static __attribute__((noinline)) void spread_sums(long examples, const kernels *kernel, const outer *o, int is_added,
+static void spread_sums(long examples, const kernels *kernel, const outer *o, int is_added,
                         narrow *h)
 {
     for (long e = 0; e < examples; e++) {
@@ -167,7 +167,7 @@ static __attribute__((noinline)) void spread_sums(long examples, const kernels *
 
 /* The gradient by kernels of o·(their sums of h) and, unless p is null, of p·(their sums of t);
    those of all pairs of a column are added up. */
-static __attribute__((noinline)) void kernel_gradient(long examples, struct locations where, const outer *o, const narrow *h,
+static void kernel_gradient(long examples, struct locations where, const outer *o, const narrow *h,
                             const outer *p, const narrow *t, float *by_location)
 {
     for (long e = 0; e < examples; e++)

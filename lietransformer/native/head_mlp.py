@@ -79,14 +79,21 @@ def unpacked(numbers: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     return [piece.view_as(tensor) for piece, tensor in zip(pieces, like, strict=True)]
 
 
-def find(parameters: Sequence[Tensor]) -> HeadMLP | None:
-    """The functions for weights and biases of these shapes; None where C cannot be used.
+def widths(parameters: Sequence[Tensor]) -> tuple[int, int, int] | None:
+    """Of inputs, hidden layers and outputs; None if the C code is not written for them.
 
-    They are there for three layers with two hidden ones of the same width, not too wide.
+    It is for three layers with two hidden ones of the same width, not too wide.
     """
     if len(parameters) != 2 * _LAYERS or len({*parameters[2].shape[1:]}) != 1:
         return None
-    return compiled(parameters[0].shape[1], parameters[0].shape[2], parameters[-2].shape[2])
+    found = (parameters[0].shape[1], parameters[0].shape[2], parameters[-2].shape[2])
+    return found if all(1 <= width <= WIDEST for width in found) else None
+
+
+def find(parameters: Sequence[Tensor]) -> HeadMLP | None:
+    """The functions for weights and biases of these shapes; None where C cannot be used."""
+    found = widths(parameters)
+    return None if found is None else compiled(*found)
 
 
 @cache

@@ -1,22 +1,24 @@
-/* 16 numbers at a time: swish(x) = x·sigmoid(x), its derivatives, and a sum. */
+/* 16 numbers at a time: swish(x) = x·sigmoid(x), its derivatives, sums, and parts of vectors.
+
+   Processors that can leave lanes out load and store a part of a vector at once; otherwise what
+   is written number by number is slow to read as a vector. */
 
 #define LANES 16
 typedef float vector __attribute__((vector_size(4 * LANES), may_alias));
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include <immintrin.h>
 
-/* 1 / (1 + e^-x) to some units in the last place. e^y = 2^n·e^r with |r| <= ln(2)/2, e^r by a
-   polynomial; the processor's guess of a reciprocal is made exact by one step of Newton's. */
+/* 1 / (1 + e^-x) to some units in the last place. e^-x = 2^y = 2^n·2^f, where n is y rounded down
+   and 2^f a polynomial; the processor's guess of a reciprocal is made exact by one step of
+   Newton's. */
 static inline vector sigmoid(vector x)
 {
-    __m512 y = _mm512_max_ps((__m512)x, _mm512_set1_ps(-87.0f));
-    y = _mm512_min_ps(y, _mm512_set1_ps(87.0f));
-    __m512 n = _mm512_roundscale_ps(y * -1.44269504f, _MM_FROUND_TO_NEAREST_INT);
-    __m512 r = n * -0.693359375f + (n * 2.12194440e-4f - y);
-    __m512 e = 1.0f + r * (1.0f + r * (0.5f + r * (1.66666667e-1f + r * (4.16666667e-2f
-             + r * (8.33333333e-3f + r * 1.38888889e-3f)))));
-    __m512 d = 1.0f + _mm512_scalef_ps(e, n);
+    __m512 y = _mm512_min_ps((__m512)x * -1.44269504f, _mm512_set1_ps(126.0f));
+    __m512 f = _mm512_reduce_ps(y, _MM_FROUND_TO_NEG_INF);
+    __m512 e = 0.99999994f + f * (0.69315308f + f * (0.24015361f + f * (0.055826318f
+             + f * (0.0089893406f + f * 0.0018775766f))));
+    __m512 d = 1.0f + _mm512_scalef_ps(e, y);
     __m512 guess = _mm512_rcp14_ps(d);
     return (vector)(guess + guess * (1.0f - d * guess));
 }
@@ -26,6 +28,23 @@ static inline float sum_of_lanes(vector x)
     return _mm512_reduce_add_ps((__m512)x);
 }
 
+#define FIRST(count) ((__mmask16)((count) < LANES ? (1u << (count)) - 1 : 0xFFFF))
+
+static inline vector load_some(const float *from, long count)
+{
+    return (vector)_mm512_maskz_loadu_ps(FIRST(count), from);
+}
+
+static inline void store_some(vector from, float *to, int count)
+{
+    _mm512_mask_storeu_ps(to, FIRST(count), (__m512)from);
+}
+
+static inline vector with_lane(vector v, int lane, const float *from)
+{
+    return (vector)_mm512_mask_broadcastss_ps((__m512)v, 1u << lane, _mm_load_ss(from));
+}
+
 #else
 
 static inline float sum_of_lanes(vector x)
@@ -33,6 +52,24 @@ static inline float sum_of_lanes(vector x)
     float sum = 0;
     for (int l = 0; l < LANES; l++) sum += x[l];
     return sum;
+}
+
+static inline vector load_some(const float *from, long count)
+{
+    vector v = {0};
+    __builtin_memcpy(&v, from, (count < LANES ? count : LANES) * sizeof(float));
+    return v;
+}
+
+static inline void store_some(vector from, float *to, int count)
+{
+    __builtin_memcpy(to, &from, count * sizeof(float));
+}
+
+static inline vector with_lane(vector v, int lane, const float *from)
+{
+    v[lane] = *from;
+    return v;
 }
 
 /* e^x to about one unit in the last place: 2^n·e^r with |r| <= ln(2)/2, e^r by its series. */

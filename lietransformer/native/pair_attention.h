@@ -30,45 +30,6 @@ enum part { Q, K, V };
 
 #define LOCATION(array) ((array) + m * where.stride + e * where.columns)
 
-/* Some numbers of an array and zeros, one number more, and back. Processors that can leave lanes
-   out do so at once; otherwise what is written number by number is slow to read as a vector. */
-#if defined(__AVX512F__)
-#define FIRST(count) ((__mmask16)((1u << (count)) - 1))
-
-static inline vector load_some(const float *from, int count)
-{
-    return (vector)_mm512_maskz_loadu_ps(FIRST(count), from);
-}
-
-static inline void store_some(vector from, float *to, int count)
-{
-    _mm512_mask_storeu_ps(to, FIRST(count), (__m512)from);
-}
-
-static inline vector with_lane(vector v, int lane, const float *from)
-{
-    return (vector)_mm512_mask_broadcastss_ps((__m512)v, 1u << lane, _mm_load_ss(from));
-}
-#else
-static inline vector load_some(const float *from, int count)
-{
-    vector v = {0};
-    __builtin_memcpy(&v, from, count * sizeof(float));
-    return v;
-}
-
-static inline void store_some(vector from, float *to, int count)
-{
-    __builtin_memcpy(to, &from, count * sizeof(float));
-}
-
-static inline vector with_lane(vector v, int lane, const float *from)
-{
-    v[lane] = *from;
-    return v;
-}
-#endif
-
 #define IN_VECTOR(count, v) ((count) - (v) * LANES < LANES ? (count) - (v) * LANES : LANES)
 #define EACH_VECTOR_OF(count) \
     _Pragma("GCC unroll 8") for (int v = 0; v < VECTORS(count); v++)

@@ -1,6 +1,7 @@
 """LieSelfAttention (paper, Algorithm 1 and App. E)."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 
 from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.neighbourhood import PairGeometry
+from lietransformer.nn import fused_attention
 from lietransformer.nn.kernels import (
     AdditiveCombination,
     ConcatContent,
@@ -121,26 +123,61 @@ class LieSelfAttention(nn.Module):
     def forward(
         self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
     ) -> Float[Tensor, "batch g width"]:
-        query, key, value = self._project(features)
-        scores = self.combination(
-            self.content(query, key, geometry), self.location(geometry.coordinates), geometry
+        joint = self._project(features)
+        mlp = self._fusible_mlp()
+        if mlp is not None and self.is_fused(features, geometry):
+            plain = partial(self._pool_by_pytorch, geometry)
+            pooled = fused_attention.fused_attention(plain, joint, self.heads, geometry, mlp)
+        else:
+            pooled = self._pool(joint, self.location(geometry.coordinates), geometry)
+        return self.output(pooled)
+
+    def is_fused(self, features: Tensor, geometry: PairGeometry) -> bool:
+        """Whether C code computes it, which takes features of real elements as rows, too."""
+        mlp = self._fusible_mlp()
+        width = self.value.out_features
+        return mlp is not None and fused_attention.applies(
+            features, width, self.heads, geometry, mlp
         )
+
+    def _fusible_mlp(self) -> list[Tensor] | None:
+        """Weights and biases of the location MLP, where the choices are those of fused code."""
+        parts = (self.content, self.location, self.combination)
+        if (
+            tuple(map(type, parts)) != (DotProductContent, MLPLocation, AdditiveCombination)
+            or self.normalisation != "constant"
+            or self.query.out_features != self.value.out_features
+            or any(m._forward_hooks or m._forward_pre_hooks for p in parts for m in p.modules())
+        ):
+            return None
+        assert isinstance(self.location, MLPLocation)
+        return self.location.mlp.layer_parameters()
+
+    def _pool_by_pytorch(
+        self, geometry: PairGeometry, joint: Tensor, coordinates: Tensor, *mlp: Tensor
+    ) -> Tensor:
+        """`_pool` as a function of all that it can be differentiated by."""
+        return self._pool(joint, MLPLocation.score(coordinates, mlp), geometry)
+
+    def _project(self, features: Tensor) -> Tensor:
+        """Queries, keys and values of all heads, by one matrix product instead of three."""
+        maps = (self.query, self.key, self.value)
+        weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
+        return F.linear(features, weight, bias)
+
+    def _pool(self, joint: Tensor, location: Tensor, geometry: PairGeometry) -> Tensor:
+        """The weighted sums of all heads, from what `_project` gives and scores of locations."""
+        widths = [m.out_features for m in (self.query, self.key, self.value)]
+        parts = (x.unflatten(-1, (self.heads, -1)) for x in joint.split(widths, dim=-1))
+        query, key, value = (x.permute(2, 0, 1, 3) for x in parts)
+        scores = self.combination(self.content(query, key, geometry), location, geometry)
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
         if geometry.indices is None:
             pooled = weights @ value
         else:
             pooled = (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
-        return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
-
-    def _project(self, features: Tensor) -> list[Tensor]:
-        """Queries, keys and values of all heads, by one matrix product instead of three."""
-        maps = (self.query, self.key, self.value)
-        weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
-        widths = [m.out_features for m in maps]
-        joint = F.linear(features, weight, bias)
-        parts = (x.unflatten(-1, (self.heads, -1)) for x in joint.split(widths, dim=-1))
-        return [x.permute(2, 0, 1, 3) for x in parts]
+        return pooled.permute(1, 2, 0, 3).flatten(2)
 
 
 def masked_softmax(

@@ -7,6 +7,7 @@ concatenated for all pairs.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.neighbourhood import PairGeometry
-from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_matmul
+from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, apply_layers, per_head_matmul
 
 # The paper says three layers for the location MLP; the authors' release has as many in both.
 MLP_LAYERS = 3
@@ -42,7 +43,7 @@ def _map_points(x: Tensor, weight: Tensor) -> Tensor:
     return torch.bmm(x.flatten(1, 2), weight).unflatten(1, x.shape[1:3])
 
 
-def _map_pairs(module: nn.Module, x: Tensor) -> Tensor:
+def _map_pairs(module: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """A map of columns applied to all pairs, given as (heads, width, batch, query, key)."""
     return module(x.flatten(2)).unflatten(2, x.shape[2:])
 
@@ -133,6 +134,13 @@ class MLPLocation(nn.Module):
         self, coordinates: Float[Tensor, "batch g key pair"]
     ) -> Float[Tensor, "heads width batch g key"]:
         return _map_pairs(self.mlp, coordinates.movedim(-1, 0)[None])
+
+    @staticmethod
+    def score(
+        coordinates: Float[Tensor, "batch g key pair"], parameters: Sequence[Tensor]
+    ) -> Float[Tensor, "heads width batch g key"]:
+        """The same for other parameters, by PyTorch operations alone."""
+        return _map_pairs(lambda x: apply_layers(x, *parameters), coordinates.movedim(-1, 0)[None])
 
 
 class AdditiveCombination(nn.Module):
