@@ -3,7 +3,8 @@
 python -m benchmarks.train_step [--json] [--only NAME ...] [--repetitions N] [--threads N]
 
 The unit is the GEMM-GFLOP: seconds of a step × GFLOP/s that a float32 matrix product reaches in
-the same process with the same threads. It cancels most of the machine.
+the same process with the same threads. It cancels most of the machine. Each row is measured in
+several processes, of which the median counts.
 """
 
 import argparse
@@ -38,6 +39,7 @@ from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.machine import peak_memory_gb
 
 WARM_UP_STEPS = 2
+TIMED_STEPS = 5
 _MATRIX_PRODUCTS = 10  # timed before the steps, and again after them
 
 
@@ -76,7 +78,7 @@ def run_config(row: Row, data: Path, threads: int) -> RunConfig:
     )
 
 
-def measure(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurement:
+def measure(row: Row, data: Path, *, threads: int) -> Measurement:
     """Train for a few steps in this process, which should have done nothing else before."""
     config = run_config(row, data, threads)
     prepare_process(config)
@@ -84,8 +86,8 @@ def measure(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurem
     optimiser = experiment.optimiser()
     rates = list(_matrix_product_rates())
     times = [
-        _step(experiment, optimiser, batch, number)
-        for number, batch in enumerate(_batches(experiment, repetitions))
+        timed_step(experiment, optimiser, batch, number)
+        for number, batch in enumerate(_batches(experiment, TIMED_STEPS))
     ]
     rates += _matrix_product_rates()
     seconds = statistics.median(times[WARM_UP_STEPS:])
@@ -104,7 +106,7 @@ def measure(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurem
     )
 
 
-def _batches(experiment: Experiment, repetitions: int) -> Iterator[Any]:
+def _batches(experiment: Experiment, count: int) -> Iterator[Any]:
     """Full batches of the first epoch of training: those to warm up with, then those to time.
 
     Where their sizes differ, the first ones are the largest of the epoch, so that peak memory
@@ -116,12 +118,12 @@ def _batches(experiment: Experiment, repetitions: int) -> Iterator[Any]:
     full = [numbers for numbers in loader.batches(0) if len(numbers) == loader.batch_size]
     if sizes is not None:
         full.sort(key=lambda numbers: int(sizes[numbers].max()))
-    timed = (full[int((k + 0.5) / repetitions * len(full))] for k in range(repetitions))
+    timed = (full[int((k + 0.5) / count * len(full))] for k in range(count))
     for numbers in (*WARM_UP_STEPS * [full[-1]], *timed):
         yield to_device(loader.examples.take(numbers), experiment.device)
 
 
-def _step(
+def timed_step(
     experiment: Experiment, optimiser: torch.optim.Optimizer, batch: Any, number: int
 ) -> float:
     """Seconds of what the engine (training/loop.py) does with a batch."""
@@ -167,11 +169,15 @@ def generate(task: TaskName, folder: Path) -> Path:
 
 
 def measure_apart(row: Row, data: Path, *, repetitions: int, threads: int) -> Measurement:
-    """Measure in a new process, for its peak memory and so that no row affects another."""
+    """Measure in new processes, for the peak memory and so that no row affects another.
+
+    Of the repetitions, the one of the median cost.
+    """
     command = [sys.executable, "-m", "benchmarks.train_step", "--row", row.name]
-    command += ["--data", str(data), "--repetitions", str(repetitions), "--threads", str(threads)]
-    output = _output_of(command)
-    return Measurement(**json.loads(output.splitlines()[-1]))
+    command += ["--data", str(data), "--threads", str(threads)]
+    outputs = [_output_of(command) for _ in range(repetitions)]
+    found = [Measurement(**json.loads(output.splitlines()[-1])) for output in outputs]
+    return sorted(found, key=lambda measurement: measurement.gemm_gflop)[(len(found) - 1) // 2]
 
 
 def _output_of(command: list[str]) -> str:
@@ -235,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = {"repetitions": options.repetitions, "threads": options.threads}
     if options.row is not None:
         row = next(row for row in ROWS if row.name == options.row)
-        print(json.dumps(asdict(measure(row, options.data, **settings))))
+        print(json.dumps(asdict(measure(row, options.data, threads=options.threads))))
         return 0
     rows = [row for row in ROWS if options.only is None or row.name in options.only]
     measured = measure_all(rows, **settings)
@@ -271,7 +277,11 @@ def _parser() -> argparse.ArgumentParser:
         help="measure these rows only: " + ", ".join(f'"{name}"' for name in names),
     )
     parser.add_argument(
-        "--repetitions", type=_count, default=5, metavar="N", help="timed steps (default: 5)"
+        "--repetitions",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="processes for each row (default: 3)",
     )
     parser.add_argument(
         "--threads",

@@ -69,8 +69,7 @@ def test_runs_are_the_papers(row: Row) -> None:
     config = train_step.run_config(row, Path("data.h5"), threads=1)
     assert config.batch_size == row.batch_size
     assert (config.device, config.precision, config.threads) == ("cpu", "float32", 1)
-    # The LieTransformers have passes of their own.
-    assert config.compile == (row.model == "LieConv-T2")
+    assert not config.compile, "C code is faster, and there at once"
 
 
 def test_one_row_from_the_command_to_its_figures(
