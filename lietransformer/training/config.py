@@ -23,6 +23,7 @@ from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import Preset, get_preset, presets
+from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.native import library
 from lietransformer.settings import read_settings, validated
 from lietransformer.tasks.base import TaskName
@@ -98,6 +99,9 @@ class RunConfig(BaseModel):
     )
     threads: int = Field(ge=1, description="CPU threads; default: the cores of this process")
     compile: bool = Field(description="compile the model; default: where it pays")
+    graphs: bool = Field(
+        description="record a step as a CUDA graph and repeat it; default: where it pays"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -160,6 +164,10 @@ class RunConfig(BaseModel):
                 if _is_random(preset)
                 else f"compile: only springs models are compiled, not {self.task} ones"
             )
+        if self.graphs and self.device != "cuda":
+            raise ValueError("graphs exist on cuda only: leave the setting out")
+        if self.graphs and not _can_be_recorded(preset):
+            raise ValueError(f"graphs: what {self.model} does depends on numbers, not on shapes")
         return self
 
     def preset(self) -> Preset:
@@ -175,10 +183,11 @@ class RunConfig(BaseModel):
     def identity(self) -> dict[str, Any]:
         """What the numbers follow from, but for the data: where those lie does not matter.
 
-        Nor do the number of threads and whether the model is compiled, which change rounding
-        alone: a run may go on where it has other cores or another compiler than before.
+        Nor do the number of threads, whether the model is compiled and whether steps are
+        recorded, which change rounding alone: a run may go on where it has other cores or another
+        compiler than before.
         """
-        return self.model_dump(mode="json", exclude={"data", "threads", "compile"})
+        return self.model_dump(mode="json", exclude={"data", "threads", "compile", "graphs"})
 
     def identity_hash(self, dataset_hash: str) -> str:
         """A name for this run's numbers: the same settings and data have the same."""
@@ -265,6 +274,7 @@ def _paper_settings(given: dict[str, Any]) -> dict[str, Any]:
     # One evaluation for each epoch, unless the paper says otherwise.
     settings.setdefault("evaluations", given.get("epochs", settings["epochs"]))
     settings["compile"] = _compilation_pays(given, settings)
+    settings["graphs"] = _graphs_pay(given)
     return common | settings
 
 
@@ -289,6 +299,23 @@ def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
         return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
         return False  # the ordinary checks will say what is wrong
+
+
+def _graphs_pay(given: dict[str, Any]) -> bool:
+    """Every step of these models is many short operations, and runs have thousands of steps."""
+    if given.get("device") != "cuda":
+        return False
+    try:
+        preset = get_preset(given["task"], given["model"])
+        return _can_be_recorded(changed(preset, given.get("architecture", {})))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False  # the ordinary checks will say what is wrong
+
+
+def _can_be_recorded(preset: Preset) -> bool:
+    """Whether a step is the same operations for every batch of a shape, and no others."""
+    draws_within_the_step = preset.task == "springs" and _is_random(preset)
+    return not isinstance(preset.config, SpecialistConfig) and not draws_within_the_step
 
 
 def _can_be_compiled(preset: Preset) -> bool:

@@ -1,6 +1,6 @@
 """A run's task, model and data, put together from its settings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -19,6 +19,7 @@ from lietransformer.data.examples import (
 )
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
+from lietransformer.data.resident import resident
 from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import count_parameters
 from lietransformer.random import stream
@@ -56,13 +57,14 @@ class Experiment:
             train = FirstExamples(train, config.n_train)
         self.n_train = len(train)
         self.train = Loader(
-            train,
+            resident(train, self.device),
             min(config.batch_size, self.n_train),
             order_seed=config.data_seed,
             augmentation=config.augmentation,
             augmentation_seed=config.data_seed,
         )
-        self.validation = _at_most(validation, config.validation_examples)
+        validation = _at_most(validation, config.validation_examples)
+        self.validation = resident(validation, self.device)
         self.tests = {
             name: _at_most(examples, config.test_examples) for name, examples in self.tests.items()
         }
@@ -80,9 +82,21 @@ class Experiment:
 
     def optimiser(self) -> torch.optim.Optimizer:
         """Adam, as the settings say, for the model's parameters."""
-        config = self.config
+        return self.optimiser_of(self.model.parameters())
+
+    def optimiser_of(self, parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """Adam, as the settings say; its update is one operation, whatever the device.
+
+        On a GPU its learning rate and its count of steps lie there, so that a step can be recorded.
+        """
+        config, rate = self.config, self.config.learning_rate
+        on_gpu = self.device.type == "cuda"
         return torch.optim.Adam(
-            self.model.parameters(), lr=config.learning_rate, betas=config.betas, fused=True
+            parameters,
+            lr=torch.tensor(rate, device=self.device) if on_gpu else rate,
+            betas=config.betas,
+            fused=True,
+            capturable=on_gpu,
         )
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Any]:
@@ -92,8 +106,16 @@ class Experiment:
 
     def loss(self, batch: Any, step: int) -> Tensor:
         """The training loss; what is random in the model follows from the step."""
+        return self.loss_with(batch, self.sampling(step))
+
+    def loss_with(self, batch: Any, generator: torch.Generator | None) -> Tensor:
+        """The training loss; what is random in the model comes from the generator."""
         with self.arithmetic():
-            return self.task.loss(self.predictor, batch, generator=self._sampling("train", step))
+            return self.task.loss(self.predictor, batch, generator=generator)
+
+    def sampling(self, step: int) -> torch.Generator | None:
+        """The source of what is random in a training step."""
+        return self._sampling("train", step)
 
     def validate(self) -> dict[str, float]:
         """Metrics on the validation set, with the model's present weights."""

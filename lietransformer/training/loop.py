@@ -26,6 +26,7 @@ from lietransformer.training.machine import monitoring
 from lietransformer.training.result import describe_result
 from lietransformer.training.run_folder import RunFolder, write_json
 from lietransformer.training.schedule import evaluation_steps, learning_rate_factor
+from lietransformer.training.step import TrainingStep
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +138,7 @@ class Run:
             model.load_state_dict(checkpoint.model)
             self.optimiser.load_state_dict(checkpoint.optimiser)
             log.info("going on after step %d of %d", self.progress.step, self.total_steps)
+        self._step = TrainingStep(self.experiment, self.optimiser)
         self.progress.sessions += 1
         # What was added to the curves after the checkpoint is about to be computed again.
         self.folder.write_records(self.progress.records)
@@ -201,15 +203,10 @@ class Run:
         for batch in experiment.batches(epoch, first):
             self._interruption.check()
             with self._timed("training"):
-                self._set_learning_rate(epoch)
-                self.optimiser.zero_grad(set_to_none=True)
-                loss = experiment.loss(batch, progress.step)
-                loss.backward()
-                self._unread.append((loss.detach(), size_of(batch)))
-                del loss  # and all that is kept for its gradient
+                loss = self._step(batch, progress.step, self._scheduled(epoch))
+                self._unread.append((loss, size_of(batch)))
                 if len(self._unread) >= _STEPS_BETWEEN_READS[self.config.device]:
                     self._read_losses()
-                self.optimiser.step()
                 progress.step += 1
             self._display.step(progress)
             self._evaluate_if_due()
@@ -218,19 +215,21 @@ class Run:
             if time.monotonic() - self._saved > self._seconds_between_checkpoints:
                 self._save_if_possible()
 
-    def _set_learning_rate(self, epoch: int) -> None:
+    def _scheduled(self, epoch: int) -> float:
+        """The learning rate now."""
         config = self.config
         done = epoch / config.epochs
         if config.schedule_per == "step":
             done = self.progress.step / self.total_steps
-        factor = learning_rate_factor(config.schedule, done, config.warmup)
-        self.optimiser.param_groups[0]["lr"] = factor * config.learning_rate
+        return learning_rate_factor(config.schedule, done, config.warmup) * config.learning_rate
 
     def _read_losses(self) -> None:
         """Add the losses since the last time to their sum; notice if one has exploded."""
-        losses = [(loss.item(), size) for loss, size in self._unread]
+        if not self._unread:
+            return
+        tensors, sizes = zip(*self._unread, strict=True)
         self._unread = []
-        for loss, size in losses:
+        for loss, size in zip(torch.stack(tensors).tolist(), sizes, strict=True):
             if math.isnan(self.progress.first_loss):
                 self.progress.first_loss = loss
             self._require_bounded("training loss", loss)
@@ -274,7 +273,7 @@ class Run:
             "step": progress.step,
             "epoch": epoch,
             "time": time.time(),
-            "learning_rate": self.optimiser.param_groups[0]["lr"],
+            "learning_rate": float(self.optimiser.param_groups[0]["lr"]),
             "train/loss": progress.loss_sum / max(1, progress.loss_count),
             **{f"validation/{name}": number for name, number in metrics.items()},
         }
