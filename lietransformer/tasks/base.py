@@ -94,4 +94,4 @@ class Task(ABC, Generic[B]):
 
 def total(numbers: Sequence[Float[Tensor, ""] | Int[Tensor, ""]]) -> float:
     """The sum of numbers of several batches, for which a GPU is waited for once."""
-    return sum(torch.stack(list(numbers)).tolist()) if numbers else 0.0
+    return float(sum(torch.stack(list(numbers)).tolist())) if numbers else 0.0

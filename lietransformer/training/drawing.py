@@ -54,4 +54,5 @@ class DrawingAhead:
 def enlarged(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The same with zeros behind it along each axis."""
     missing = [target - size for size, target in zip(tensor.shape, shape, strict=True)]
-    return F.pad(tensor, [pad for count in reversed(missing) for pad in (0, count)])
+    pads = [pad for count in reversed(missing) for pad in (0, count)]
+    return F.pad(tensor, pads) if any(missing) else tensor

@@ -1,9 +1,11 @@
 """A run's task, model and data, put together from its settings."""
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -50,25 +52,37 @@ class Experiment:
         self.file = DatasetFile(config.data, kind=config.task)
         self.dtype = torch.float64 if config.precision == "float64" else torch.float32
         self.device = _available(config.device)
-        preset = config.preset()
         self.task = _task(config, self.file)
         train, validation, self.tests = _examples(config, self.file, self.dtype)
         if config.n_train is not None and config.task == "constellations":
             train = FirstExamples(train, config.n_train)
         self.n_train = len(train)
-        self.train = Loader(
-            resident(train, self.device),
-            min(config.batch_size, self.n_train),
-            order_seed=config.data_seed,
-            augmentation=config.augmentation,
-            augmentation_seed=config.data_seed,
-        )
+        self._training_examples = resident(train, self.device)
         validation = _at_most(validation, config.validation_examples)
         self.validation = resident(validation, self.device)
         self.tests = {
             name: _at_most(examples, config.test_examples) for name, examples in self.tests.items()
         }
-        self.model = preset.build(seed=config.seed).to(self.device, self.dtype)
+        self._take_seeds()
+
+    def with_seeds_of(self, config: RunConfig) -> "Experiment":
+        """The same with the seeds of other settings that differ in nothing else; data is shared."""
+        other = copy.copy(self)
+        other.config = config
+        other._take_seeds()
+        return other
+
+    def _take_seeds(self) -> None:
+        """All that follows from the seeds: the order of the data, and the model."""
+        config = self.config
+        self.train = Loader(
+            self._training_examples,
+            min(config.batch_size, self.n_train),
+            order_seed=config.data_seed,
+            augmentation=config.augmentation,
+            augmentation_seed=config.data_seed,
+        )
+        self.model = config.preset().build(seed=config.seed).to(self.device, self.dtype)
         self.parameters = count_parameters(self.model)
         self._is_random = bool(getattr(self.model, "is_random", False))
         self.predictor = self.task.predictor(self.model)
@@ -103,6 +117,12 @@ class Experiment:
         """The training batches of an epoch, from number `first` on, on the run's device."""
         for batch in self.train.epoch(epoch, first=first):
             yield to_device(batch, self.device)
+
+    def largest_batch(self) -> Any:
+        """Training examples with as many points as any."""
+        sizes = self._training_examples.sizes
+        order = np.arange(self.n_train) if sizes is None else np.argsort(sizes, kind="stable")
+        return self._training_examples.take(order[-self.train.batch_size :])
 
     def loss(self, batch: Any, step: int) -> Tensor:
         """The training loss; what is random in the model follows from the step."""

@@ -4,6 +4,7 @@ A step of a small model is thousands of short operations, and telling a GPU to d
 longer than doing them. A CUDA graph tells it once.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor
 
 from lietransformer.training.drawing import Shapes, shapes_of
+
+log = logging.getLogger(__name__)
 
 Inputs = dict[str, Tensor]
 Step = Callable[[Inputs], Tensor]
@@ -42,22 +45,32 @@ class Repeated:
     def __init__(self, step: Step, recorder: Recorder) -> None:
         self._step = step
         self._recorder = recorder
+        self._has_failed = False
         self._seen: Counter[Shapes] = Counter()
         self._recordings: dict[Shapes, tuple[Inputs, Callable[[], Tensor]]] = {}
 
     def __call__(self, inputs: Inputs) -> Tensor:
         shapes = shapes_of(inputs)
         self._seen[shapes] += 1
-        if self._seen[shapes] <= _STEPS_BEFORE_RECORDING:
-            return self._recorder.compute(lambda: self._step(inputs))
+        is_known = self._seen[shapes] > _STEPS_BEFORE_RECORDING
+        if is_known and shapes not in self._recordings and not self._has_failed:
+            self._record(shapes, inputs)
         if shapes not in self._recordings:
-            places = {name: tensor.clone() for name, tensor in inputs.items()}
-            repeat = self._recorder.record(lambda: self._step(places))
-            self._recordings[shapes] = (places, repeat)
+            return self._recorder.compute(lambda: self._step(inputs))
         places, repeat = self._recordings[shapes]
         for name, place in places.items():
             place.copy_(inputs[name])
         return repeat()
+
+    def _record(self, shapes: Shapes, inputs: Inputs) -> None:
+        places = {name: tensor.clone() for name, tensor in inputs.items()}
+        try:
+            repeat = self._recorder.record(lambda: self._step(places))
+        except RuntimeError as error:  # also torch's own, if there is no more memory on the GPU
+            log.warning("steps are not recorded, which costs time only: %s", error)
+            self._has_failed = True
+        else:
+            self._recordings[shapes] = (places, repeat)
 
 
 class CudaRecorder:

@@ -13,6 +13,7 @@ from lietransformer.training.config import RunConfig
 from lietransformer.training.drawing import DrawingAhead, enlarged
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.step import TrainingStep
+from tests.training.recording import RecordingOnPaper
 from tests.training.runs import constellations, settings, tiny
 
 MOLECULES = {
@@ -20,26 +21,6 @@ MOLECULES = {
     **{"architecture": {"width": 8, "layers": 1}, "n_train": 16, "batch_size": 8},
     **{"validation_examples": 2, "test_examples": 2},
 }
-
-
-class _RecordingOnPaper:
-    """As a CUDA graph: recording computes nothing, and repeating takes what lies in its inputs."""
-
-    def __init__(self) -> None:
-        self.computed = self.recorded = self.repeated = 0
-
-    def compute(self, function: Callable[[], Tensor]) -> Tensor:
-        self.computed += 1
-        return function()
-
-    def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        self.recorded += 1
-
-        def repeat() -> Tensor:
-            self.repeated += 1
-            return function()
-
-        return repeat
 
 
 @pytest.mark.parametrize("task", ["springs", "constellations", "qm9"])
@@ -52,7 +33,7 @@ def test_repeated_steps_are_the_same_steps(task: str, request: pytest.FixtureReq
         config = constellations(data, n_train=60, batch_size=8)
     else:
         config = settings(**MOLECULES, data=data)
-    recorder = _RecordingOnPaper()
+    recorder = RecordingOnPaper()
     states = []
     for each in (None, recorder):
         experiment = Experiment(config)
@@ -69,6 +50,27 @@ def test_repeated_steps_are_the_same_steps(task: str, request: pytest.FixtureReq
     torch.testing.assert_close(after, before, rtol=0, atol=0)
     assert recorder.computed + recorder.repeated == number
     assert 0 < recorder.recorded < recorder.repeated
+
+
+def test_steps_that_cannot_be_recorded_are_done_nevertheless(
+    springs_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(RecordingOnPaper):
+        def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:  # noqa: ARG002
+            self.recorded += 1
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    recorder = Broken()
+    states = []
+    for each in (None, recorder):
+        experiment = Experiment(tiny(springs_file, n_train=5))
+        step = TrainingStep(experiment, experiment.optimiser(), each)
+        for number in range(6):
+            step(next(experiment.batches(number)), number, 1e-3)
+        states.append(experiment.model.state_dict())
+    torch.testing.assert_close(*states, rtol=0, atol=0)
+    assert (recorder.recorded, recorder.computed) == (1, 6)
+    assert "not permitted when stream is capturing" in caplog.text
 
 
 def test_what_is_drawn_ahead_is_what_would_have_been_drawn(qm9_file: Path) -> None:
