@@ -18,16 +18,20 @@ from pydantic import (
     model_validator,
 )
 
-from lietransformer import second_order
 from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import Preset, get_preset, presets
-from lietransformer.models.specialists import SpecialistConfig
-from lietransformer.native import library
 from lietransformer.settings import read_settings, validated
 from lietransformer.tasks.base import TaskName
 from lietransformer.training.architecture import changed
+from lietransformer.training.automatic import (
+    can_be_compiled,
+    can_be_recorded,
+    compilation_pays,
+    graphs_pay,
+    is_random,
+)
 from lietransformer.training.schedule import ScheduleKind
 
 Device = Literal["cpu", "cuda"]
@@ -158,15 +162,15 @@ class RunConfig(BaseModel):
         if not self.test_weights:
             raise ValueError("test_weights must name best, final or both")
         preset = self.preset()
-        if self.compile and not _can_be_compiled(preset):
+        if self.compile and not can_be_compiled(preset):
             raise ValueError(
                 f"compile: {self.model} draws random numbers, which cannot be compiled"
-                if _is_random(preset)
+                if is_random(preset)
                 else f"compile: only springs models are compiled, not {self.task} ones"
             )
         if self.graphs and self.device != "cuda":
             raise ValueError("graphs exist on cuda only: leave the setting out")
-        if self.graphs and not _can_be_recorded(preset):
+        if self.graphs and not can_be_recorded(preset):
             raise ValueError(f"graphs: what {self.model} does depends on numbers, not on shapes")
         return self
 
@@ -273,55 +277,6 @@ def _paper_settings(given: dict[str, Any]) -> dict[str, Any]:
         }
     # One evaluation for each epoch, unless the paper says otherwise.
     settings.setdefault("evaluations", given.get("epochs", settings["epochs"]))
-    settings["compile"] = _compilation_pays(given, settings)
-    settings["graphs"] = _graphs_pay(given)
+    settings["compile"] = compilation_pays(given, settings)
+    settings["graphs"] = graphs_pay(given)
     return common | settings
-
-
-# A springs model takes a minute or two to compile, and saves about half of each step's time
-# (benchmarks/train_step.py). Compiled code of other tasks was slower than plain torch, and that of
-# springs models slower than the passes written for them.
-_STEPS_THAT_PAY = 1_500
-
-
-def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
-    if given["task"] != "springs":
-        return False
-    merged = defaults | given
-    try:
-        steps = merged["epochs"] * math.ceil(merged["n_train"] / merged["batch_size"])
-        preset = changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
-        on_cpu = merged.get("device", "cpu") == "cpu"
-        in_single = merged.get("precision", "float32") == "float32"
-        has_passes = second_order.written_for(preset.config) and library.is_possible()
-        if on_cpu and in_single and has_passes:
-            return False
-        return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
-        return False  # the ordinary checks will say what is wrong
-
-
-def _graphs_pay(given: dict[str, Any]) -> bool:
-    """Every step of these models is many short operations, and runs have thousands of steps."""
-    if given.get("device") != "cuda":
-        return False
-    try:
-        preset = get_preset(given["task"], given["model"])
-        return _can_be_recorded(changed(preset, given.get("architecture", {})))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return False  # the ordinary checks will say what is wrong
-
-
-def _can_be_recorded(preset: Preset) -> bool:
-    """Whether a step is the same operations for every batch of a shape, and no others."""
-    draws_within_the_step = preset.task == "springs" and _is_random(preset)
-    return not isinstance(preset.config, SpecialistConfig) and not draws_within_the_step
-
-
-def _can_be_compiled(preset: Preset) -> bool:
-    return preset.task == "springs" and not _is_random(preset)
-
-
-def _is_random(preset: Preset) -> bool:
-    parts = (getattr(preset.config, name, None) for name in ("lift", "neighbourhood"))
-    return any(part is not None and part.is_random for part in parts)

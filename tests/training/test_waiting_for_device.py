@@ -10,6 +10,9 @@ import torch
 from lietransformer.data.resident import ResidentExamples
 from lietransformer.training import experiment as experiments
 from lietransformer.training.experiment import Experiment
+from lietransformer.training.run_folder import RunFolder
+from lietransformer.training.stack import Stack
+from lietransformer.training.state import RunState
 from tests.training.runs import settings
 from tests.training.without_waiting import NoNewConstants, NoWaiting, Waited
 
@@ -62,6 +65,29 @@ def test_no_step_waits(
             loss.backward()
     assert any(parameter.grad is not None for parameter in experiment.model.parameters())
     assert mode.sent > 0  # the numbers of the examples, if nothing else
+
+
+@pytest.mark.usefixtures("on_meta")
+@pytest.mark.parametrize("name", ["springs T2", "constellations SE2", "qm9 SE3"])
+def test_no_step_of_several_seeds_waits(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Adam in one operation does not exist on this device; on a GPU it waits for nothing.
+    monkeypatch.setattr(Experiment, "optimiser_of", lambda _, tensors: torch.optim.SGD(tensors))
+    given = {**STEPS[name], "architecture": SMALL, "validation_examples": 2}
+    data = request.getfixturevalue(f"{given['task']}_file")
+    states = []
+    for seed in (0, 1):
+        experiment = Experiment(settings(**given, data=data, seed=seed))
+        states.append(RunState(experiment, RunFolder(tmp_path / str(seed)), "", lambda: None))
+        states[-1].restore()
+    stack = Stack(states)
+    with NoNewConstants(), NoWaiting():
+        iterators = (state.experiment.batches(0) for state in states)
+        for step, batches in enumerate(zip(*iterators, strict=True)):
+            losses = stack.step(batches, step, 1e-3)
+            assert losses.shape == (2,)
+            assert losses.device == META
 
 
 @pytest.mark.parametrize(
