@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lietransformer.errors import require_choice
 from lietransformer.groups import Group, get_group
+from lietransformer.transfer import send
 
 Augmentation = Literal["none", "T2", "SE2", "SO3"]
 
@@ -44,7 +45,7 @@ def augment(
     elements = draw_transformations(
         kind, len(positions), generator=generator, dtype=positions.dtype
     )
-    return transform(positions, elements.to(positions.device), kind)
+    return transform(positions, send(elements, positions.device), kind)
 
 
 def transform(

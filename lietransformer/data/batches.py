@@ -1,7 +1,7 @@
 """Batches of examples, as they come out of a loader."""
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,6 +13,7 @@ from lietransformer.data.augmentation import (
     draw_transformations,
     transform,
 )
+from lietransformer.transfer import send
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,15 @@ class ConstellationBatch:
             instance=self.instance.take_along_dim(first, dim=1),
         )
 
+    def first_points(self, count: int) -> "ConstellationBatch":
+        """The same without the slots after the first so many."""
+        return replace(
+            self,
+            positions=self.positions[:, :count],
+            mask=self.mask[:, :count],
+            instance=self.instance[:, :count],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class SpringBatch:
@@ -71,7 +81,7 @@ class SpringBatch:
             return self
         states = self.states
         elements = draw_transformations(kind, len(states), generator=generator, dtype=states.dtype)
-        elements = elements.to(states.device)
+        elements = send(elements, states.device)
         position, momentum = states.unbind(dim=2)
         moved = transform(position.flatten(1, 2), elements, kind).view_as(position)
         differential = elements[:, None, : states.shape[-1], : states.shape[-1]]
@@ -101,6 +111,15 @@ class MoleculeBatch:
         """Each molecule moved by its own random transformation."""
         return replace(self, positions=_augmented(self.positions, self.mask, kind, generator))
 
+    def first_points(self, count: int) -> "MoleculeBatch":
+        """The same without the slots after the first so many."""
+        return replace(
+            self,
+            positions=self.positions[:, :count],
+            charges=self.charges[:, :count],
+            mask=self.mask[:, :count],
+        )
+
 
 Batch = ConstellationBatch | SpringBatch | MoleculeBatch
 B = TypeVar("B", bound=Batch)
@@ -113,8 +132,16 @@ def size_of(batch: Batch) -> int:
 
 def to_device(batch: B, device: torch.device) -> B:
     """The same batch with all its tensors on a device."""
-    moved = {name: tensor.to(device, non_blocking=True) for name, tensor in vars(batch).items()}
+    moved: dict[str, Any] = {name: send(tensor, device) for name, tensor in vars(batch).items()}
     return replace(batch, **moved)
+
+
+def rows(batch: B, index: Int[Tensor, "chosen"]) -> B:
+    """Some examples of a batch, on the device where it is."""
+    chosen: dict[str, Any] = {
+        name: tensor.index_select(0, index) for name, tensor in vars(batch).items()
+    }
+    return replace(batch, **chosen)
 
 
 def _augmented(

@@ -23,6 +23,7 @@ from lietransformer.forecast.workload import Workload
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.machine import describe_machine, peak_memory_gb
+from lietransformer.training.step import TrainingStep
 
 _WHAT_MATTERS = {
     *("task", "model", "architecture", "batch_size", "evaluation_batch_size"),
@@ -150,16 +151,12 @@ def measure(subject: Subject, data: Path, seconds: float) -> Speed:
     by_processor = config.device == "cpu" and config.threads == 1
     clock = time.process_time if by_processor else time.perf_counter
     started = clock() if by_processor else time.time() - psutil.Process().create_time()
-    optimiser = experiment.optimiser()
+    training_step = TrainingStep(experiment, experiment.optimiser())
     batches = _spread(experiment)
 
     def step() -> None:
         """What the engine (training/loop.py) does with a batch."""
-        optimiser.zero_grad(set_to_none=True)
-        loss = experiment.loss(next(batches), 0)
-        loss.backward()
-        optimiser.step()
-        loss.item()
+        training_step(next(batches), 0, config.learning_rate).item()
 
     def timed(work: Callable[[], Any]) -> float:
         return _timed(work, clock)
@@ -205,6 +202,8 @@ def _experiment(subject: Subject, data: Path) -> Experiment:
             "n_train": settings["batch_size"] if settings["task"] == "springs" else None,
             "validation_examples": subject.validated,
             "test_examples": subject.tested,
+            # Recording takes longer than the steps that are timed; a run with graphs is faster.
+            "graphs": False,
         }
     )
     prepare_process(config)

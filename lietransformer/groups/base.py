@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lietransformer.errors import explain, require_choice
 from lietransformer.groups.series import safe_norm
+from lietransformer.random import integers
 
 PairFeatures = Literal["log", "canonical"]
 
@@ -181,8 +182,7 @@ class Group(ABC):
     ) -> Float[Tensor, "*shape m m"]:
         """Haar-uniform elements of the stabiliser H."""
         elements = self.stabiliser_elements(dtype=dtype, device=device)
-        drawn = torch.randint(len(elements), shape, generator=generator, device=generator.device)
-        return elements[drawn.to(device)]
+        return elements[integers(len(elements), *shape, generator=generator, device=device)]
 
     def stabiliser_rotation(self, angles: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape m m"]:
         """The elements of a circle-shaped stabiliser (SO(2) up to conjugation) by angle."""

@@ -129,7 +129,10 @@ class Compute(_Part):
     )
     threads: int = Field(1, ge=1, description="CPU threads of a run")
     gpus: int = Field(1, ge=0, le=1, description="of a training job on a cluster; 0: it has none")
-    seeds_per_job: int = Field(1, ge=1, description="seeds trained one after the other in a job")
+    seeds_per_job: int = Field(1, ge=1, description="seeds of a configuration that a job trains")
+    seeds_at_once: bool | Literal["auto"] = Field(
+        "auto", description="train the seeds of a job at once; auto: on a GPU, where it pays"
+    )
     checkpoint_every: float = Field(60, ge=0, description="seconds of work that a kill may cost")
     limits: dict[TaskName, Limits] = Field(description="of training jobs on a cluster")
 

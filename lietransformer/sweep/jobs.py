@@ -59,7 +59,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Pack:
-    """Seeds of one configuration that one job trains, one after the other."""
+    """Seeds of one configuration that one job trains, at once or one after the other."""
 
     configuration: Configuration
     seeds: tuple[int, ...]

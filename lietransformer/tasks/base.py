@@ -1,13 +1,13 @@
 """What every task answers: how a batch becomes a loss, and a set of examples a metric."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lietransformer.data.batches import B
@@ -90,3 +90,8 @@ class Task(ABC, Generic[B]):
                 to end the test.
         """
         return Evaluation(self.metrics(predictor, batches, generator=generator))
+
+
+def total(numbers: Sequence[Float[Tensor, ""] | Int[Tensor, ""]]) -> float:
+    """The sum of numbers of several batches, for which a GPU is waited for once."""
+    return float(sum(torch.stack(list(numbers)).tolist())) if numbers else 0.0

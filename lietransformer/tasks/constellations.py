@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.data.batches import ConstellationBatch
-from lietransformer.tasks.base import Task
+from lietransformer.tasks.base import Task, total
 from lietransformer.types import PointCloud
 
 
@@ -56,11 +56,11 @@ class ConstellationsTask(Task[ConstellationBatch]):
         generator: torch.Generator | None = None,
     ) -> dict[str, float]:
         """The loss, and the share of right counts among all patterns of all examples."""
-        loss, right, total = 0.0, 0, 0
+        losses, right, count = [], [], 0
         for batch in batches:
             logits = self.logits(predictor, batch, generator=generator).to(batch.positions.dtype)
-            losses = F.cross_entropy(logits.flatten(0, 1), batch.counts.flatten(), reduction="sum")
-            loss += losses.item()
-            right += int((logits.argmax(dim=-1) == batch.counts).sum())
-            total += batch.counts.numel()
-        return {"loss": loss / total, "accuracy": right / total}
+            classes = batch.counts.flatten()
+            losses.append(F.cross_entropy(logits.flatten(0, 1), classes, reduction="sum"))
+            right.append((logits.argmax(dim=-1) == batch.counts).sum())
+            count += batch.counts.numel()
+        return {"loss": total(losses) / count, "accuracy": total(right) / count}

@@ -11,7 +11,7 @@ from lietransformer.data.batches import MoleculeBatch
 from lietransformer.data.qm9 import ELEMENTS, PROPERTIES
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError, explain
-from lietransformer.tasks.base import Task
+from lietransformer.tasks.base import Task, total
 from lietransformer.types import PointCloud
 
 
@@ -81,19 +81,20 @@ class QM9Task(Task[MoleculeBatch]):
         generator: torch.Generator | None = None,
     ) -> dict[str, float]:
         """The mean absolute error in the unit of the paper's table, and the loss."""
-        error, count = 0.0, 0
+        errors, count = [], 0
         for batch in batches:
             predicted = self.standardised(predictor, batch, generator=generator)
             # In the precision of the targets, whatever the model's outputs come in.
             values = predicted.to(batch.targets.dtype) * self.std + self.mean
-            error += (values - batch.targets[:, self.column]).abs().sum().item()
+            errors.append((values - batch.targets[:, self.column]).abs().sum())
             count += len(batch.targets)
+        error = total(errors)
         return {"loss": error / count / self.std, "mae": error / count}
 
 
 def element_features(charges: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n 15"]:
     """The one-hot code of the element times 1, c and c², c = charge / 9; zeros for padding."""
-    elements = torch.tensor(list(ELEMENTS.values()), device=charges.device)
-    one_hot = (charges[..., None] == elements).float()
+    # Element by element: a tensor of their charges would have to be sent to the device.
+    one_hot = torch.stack([charges == charge for charge in ELEMENTS.values()], dim=-1).float()
     scaled = charges[..., None] / max(ELEMENTS.values())
     return torch.cat([one_hot, one_hot * scaled, one_hot * scaled**2], dim=-1)

@@ -99,8 +99,8 @@ class SpringsTask(Task[SpringBatch]):
     ) -> Float[Tensor, "batch times 2 particles space"]:
         """As many states as the batch has, from its first one on."""
         initial, count = batch.states[:, 0], batch.states.shape[1]
-        if torch.is_grad_enabled():
-            # Later states depend on parameters. If the first one looks like them to the
+        if torch.is_grad_enabled() and hasattr(predictor, "_orig_mod"):
+            # Compiled. Later states depend on parameters: if the first one looks like them to the
             # compiler, one graph serves them all, and takes half as long to compile as two.
             initial = initial.detach().requires_grad_()
         states = []

@@ -2,6 +2,7 @@
 
 import argparse
 import textwrap
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,12 @@ def add_parsers(commands: Any) -> None:
         help="how much work may be lost at most if the process is killed (default: 60)",
     )
     train.add_argument("--threads", type=int, help="CPU threads (default: all cores)")
+    train.add_argument(
+        "--seeds-at-once",
+        choices=("auto", "true", "false"),
+        default="auto",
+        help="train all seeds at once on one device; auto: on a GPU, models that leave it room",
+    )
     tracking.add_option(train)
     train.add_argument(
         "--summary",
@@ -108,6 +115,7 @@ def _train(options: argparse.Namespace) -> int:
 
 def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int:
     from lietransformer.files import require_writable_name
+    from lietransformer.training.at_once import group_runs
     from lietransformer.training.config import read_runs
     from lietransformer.training.display import logging_to_stderr, summary
     from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted
@@ -118,28 +126,34 @@ def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int
     tracking.require_usable_option(options.tracking)
     if options.summary is not None:
         require_writable_name(options.summary, replace=True)
+    runs = [
+        Run(
+            config,
+            RunFolder(options.out / f"seed-{config.seed}" if are_several else options.out),
+            interruption=interruption,
+            seconds_between_checkpoints=options.checkpoint_every,
+            start_over=options.force,
+            wait=options.wait,
+        )
+        for config in configs
+    ]
     results = []
     with logging_to_stderr():
-        for config in configs:
-            folder = RunFolder(options.out / f"seed-{config.seed}" if are_several else options.out)
-            run = Run(
-                config,
-                folder,
-                interruption=interruption,
-                seconds_between_checkpoints=options.checkpoint_every,
-                start_over=options.force,
-                wait=options.wait,
-            )
+        for group in group_runs(runs, options.seeds_at_once):
             try:
-                with tracking.tracked(options.tracking, run):
-                    result = run.execute()
+                with ExitStack() as tracked:
+                    for run in group.runs:
+                        tracked.enter_context(tracking.tracked(options.tracking, run))
+                    done = group.execute()
             except Interrupted as stopped:
                 same = "the same command" + (" without --force" if options.force else "")
-                print(f"{folder.path}: stopped by {stopped}; {same} goes on from here")
+                where = ", ".join(str(run.folder.path) for run in group.runs)
+                print(f"{where}: stopped by {stopped}; {same} goes on from here")
                 return RESUME_EXIT_CODE
-            print(summary(result))
-            print(f"{folder.path}: {result['status']}\n")
-            results.append(result)
+            for run, result in zip(group.runs, done, strict=True):
+                print(summary(result))
+                print(f"{run.folder.path}: {result['status']}\n")
+            results += done
     if options.summary is not None:
         write_json(options.summary, results)
     return 0

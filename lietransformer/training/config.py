@@ -18,15 +18,20 @@ from pydantic import (
     model_validator,
 )
 
-from lietransformer import second_order
 from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import Preset, get_preset, presets
-from lietransformer.native import library
 from lietransformer.settings import read_settings, validated
 from lietransformer.tasks.base import TaskName
 from lietransformer.training.architecture import changed
+from lietransformer.training.automatic import (
+    can_be_compiled,
+    can_be_recorded,
+    compilation_pays,
+    graphs_pay,
+    is_random,
+)
 from lietransformer.training.schedule import ScheduleKind
 
 Device = Literal["cpu", "cuda"]
@@ -98,6 +103,9 @@ class RunConfig(BaseModel):
     )
     threads: int = Field(ge=1, description="CPU threads; default: the cores of this process")
     compile: bool = Field(description="compile the model; default: where it pays")
+    graphs: bool = Field(
+        description="record a step as a CUDA graph and repeat it; default: where it pays"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -154,12 +162,16 @@ class RunConfig(BaseModel):
         if not self.test_weights:
             raise ValueError("test_weights must name best, final or both")
         preset = self.preset()
-        if self.compile and not _can_be_compiled(preset):
+        if self.compile and not can_be_compiled(preset):
             raise ValueError(
                 f"compile: {self.model} draws random numbers, which cannot be compiled"
-                if _is_random(preset)
+                if is_random(preset)
                 else f"compile: only springs models are compiled, not {self.task} ones"
             )
+        if self.graphs and self.device != "cuda":
+            raise ValueError("graphs exist on cuda only: leave the setting out")
+        if self.graphs and not can_be_recorded(preset):
+            raise ValueError(f"graphs: what {self.model} does depends on numbers, not on shapes")
         return self
 
     def preset(self) -> Preset:
@@ -175,10 +187,11 @@ class RunConfig(BaseModel):
     def identity(self) -> dict[str, Any]:
         """What the numbers follow from, but for the data: where those lie does not matter.
 
-        Nor do the number of threads and whether the model is compiled, which change rounding
-        alone: a run may go on where it has other cores or another compiler than before.
+        Nor do the number of threads, whether the model is compiled and whether steps are
+        recorded, which change rounding alone: a run may go on where it has other cores or another
+        compiler than before.
         """
-        return self.model_dump(mode="json", exclude={"data", "threads", "compile"})
+        return self.model_dump(mode="json", exclude={"data", "threads", "compile", "graphs"})
 
     def identity_hash(self, dataset_hash: str) -> str:
         """A name for this run's numbers: the same settings and data have the same."""
@@ -264,37 +277,6 @@ def _paper_settings(given: dict[str, Any]) -> dict[str, Any]:
         }
     # One evaluation for each epoch, unless the paper says otherwise.
     settings.setdefault("evaluations", given.get("epochs", settings["epochs"]))
-    settings["compile"] = _compilation_pays(given, settings)
+    settings["compile"] = compilation_pays(given, settings)
+    settings["graphs"] = graphs_pay(given)
     return common | settings
-
-
-# A springs model takes a minute or two to compile, and saves about half of each step's time
-# (benchmarks/train_step.py). Compiled code of other tasks was slower than plain torch, and that of
-# springs models slower than the passes written for them.
-_STEPS_THAT_PAY = 1_500
-
-
-def _compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
-    if given["task"] != "springs":
-        return False
-    merged = defaults | given
-    try:
-        steps = merged["epochs"] * math.ceil(merged["n_train"] / merged["batch_size"])
-        preset = changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
-        on_cpu = merged.get("device", "cpu") == "cpu"
-        in_single = merged.get("precision", "float32") == "float32"
-        has_passes = second_order.written_for(preset.config) and library.is_possible()
-        if on_cpu and in_single and has_passes:
-            return False
-        return bool(steps >= _STEPS_THAT_PAY) and _can_be_compiled(preset)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):
-        return False  # the ordinary checks will say what is wrong
-
-
-def _can_be_compiled(preset: Preset) -> bool:
-    return preset.task == "springs" and not _is_random(preset)
-
-
-def _is_random(preset: Preset) -> bool:
-    parts = (getattr(preset.config, name, None) for name in ("lift", "neighbourhood"))
-    return any(part is not None and part.is_random for part in parts)

@@ -1,7 +1,7 @@
 """What a person sees of a run: a bar, a line for each evaluation, a table at the end."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import isfinite
 from typing import Any
@@ -19,10 +19,15 @@ log = logging.getLogger(__name__)
 class Display:
     """The bar on a terminal, and lines in a log."""
 
-    def __init__(self, config: RunConfig, total_steps: int, step: int) -> None:
+    def __init__(
+        self, config: RunConfig, total_steps: int, step: int, seeds: Sequence[int] = ()
+    ) -> None:
+        """Show a run, or several with these seeds that are trained at once."""
         self._epochs = config.epochs
+        self._names_seeds = len(seeds) > 1
+        who = f"seeds {', '.join(map(str, seeds))}" if seeds else f"seed {config.seed}"
         self._bar: tqdm[Any] = progress(
-            total=total_steps, description=f"{config.model} seed {config.seed}", unit=" steps"
+            total=total_steps, description=f"{config.model} {who}", unit=" steps"
         )
         self._bar.unit_scale = False  # 6/60 steps, not 6.00/60.0
         self._bar.update(step)
@@ -46,12 +51,13 @@ class Display:
             self._bar.set_postfix_str(f"loss {mean:.3g}{self._metric}", refresh=False)
         self._bar.update()
 
-    def record(self, record: dict[str, Any], selection: str, *, is_best: bool) -> None:
+    def record(self, record: dict[str, Any], selection: str, *, is_best: bool, seed: int) -> None:
         """An evaluation was done."""
         value = record[f"validation/{selection}"]
         self._metric = f", {selection} {value:.3g}"
         log.info(
-            "epoch %.5g of %d, step %d: loss %.4g, validation %s %.4g%s",
+            "%sepoch %.5g of %d, step %d: loss %.4g, validation %s %.4g%s",
+            f"seed {seed}, " if self._names_seeds else "",
             record["epoch"],
             self._epochs,
             record["step"],

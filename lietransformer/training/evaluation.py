@@ -130,6 +130,7 @@ def _computed_with(stored: RunConfig, device: str | None, threads: int | None) -
         device = best_device() if device == "auto" else device
         # Compiling takes longer than a test, and was decided for the run's own device.
         given |= {"device": device, "compile": stored.compile and device == stored.device}
+        given["graphs"] = False  # of steps of training
         if stored.precision == "tf32" and device != "cuda":
             log.info("tf32 exists on cuda only: testing in float32, the precision of the weights")
             given["precision"] = "float32"

@@ -1,9 +1,11 @@
 """A run's task, model and data, put together from its settings."""
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +21,7 @@ from lietransformer.data.examples import (
 )
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
+from lietransformer.data.resident import resident
 from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import count_parameters
 from lietransformer.random import stream
@@ -49,24 +52,37 @@ class Experiment:
         self.file = DatasetFile(config.data, kind=config.task)
         self.dtype = torch.float64 if config.precision == "float64" else torch.float32
         self.device = _available(config.device)
-        preset = config.preset()
         self.task = _task(config, self.file)
         train, validation, self.tests = _examples(config, self.file, self.dtype)
         if config.n_train is not None and config.task == "constellations":
             train = FirstExamples(train, config.n_train)
         self.n_train = len(train)
+        self._training_examples = resident(train, self.device)
+        validation = _at_most(validation, config.validation_examples)
+        self.validation = resident(validation, self.device)
+        self.tests = {
+            name: _at_most(examples, config.test_examples) for name, examples in self.tests.items()
+        }
+        self._take_seeds()
+
+    def with_seeds_of(self, config: RunConfig) -> "Experiment":
+        """The same with the seeds of other settings that differ in nothing else; data is shared."""
+        other = copy.copy(self)
+        other.config = config
+        other._take_seeds()
+        return other
+
+    def _take_seeds(self) -> None:
+        """All that follows from the seeds: the order of the data, and the model."""
+        config = self.config
         self.train = Loader(
-            train,
+            self._training_examples,
             min(config.batch_size, self.n_train),
             order_seed=config.data_seed,
             augmentation=config.augmentation,
             augmentation_seed=config.data_seed,
         )
-        self.validation = _at_most(validation, config.validation_examples)
-        self.tests = {
-            name: _at_most(examples, config.test_examples) for name, examples in self.tests.items()
-        }
-        self.model = preset.build(seed=config.seed).to(self.device, self.dtype)
+        self.model = config.preset().build(seed=config.seed).to(self.device, self.dtype)
         self.parameters = count_parameters(self.model)
         self._is_random = bool(getattr(self.model, "is_random", False))
         self.predictor = self.task.predictor(self.model)
@@ -80,9 +96,21 @@ class Experiment:
 
     def optimiser(self) -> torch.optim.Optimizer:
         """Adam, as the settings say, for the model's parameters."""
-        config = self.config
+        return self.optimiser_of(self.model.parameters())
+
+    def optimiser_of(self, parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """Adam, as the settings say; its update is one operation, whatever the device.
+
+        On a GPU its learning rate and its count of steps lie there, so that a step can be recorded.
+        """
+        config, rate = self.config, self.config.learning_rate
+        on_gpu = self.device.type == "cuda"
         return torch.optim.Adam(
-            self.model.parameters(), lr=config.learning_rate, betas=config.betas, fused=True
+            parameters,
+            lr=torch.tensor(rate, device=self.device) if on_gpu else rate,
+            betas=config.betas,
+            fused=True,
+            capturable=on_gpu,
         )
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Any]:
@@ -90,10 +118,24 @@ class Experiment:
         for batch in self.train.epoch(epoch, first=first):
             yield to_device(batch, self.device)
 
+    def largest_batch(self) -> Any:
+        """Training examples with as many points as any."""
+        sizes = self._training_examples.sizes
+        order = np.arange(self.n_train) if sizes is None else np.argsort(sizes, kind="stable")
+        return self._training_examples.take(order[-self.train.batch_size :])
+
     def loss(self, batch: Any, step: int) -> Tensor:
         """The training loss; what is random in the model follows from the step."""
+        return self.loss_with(batch, self.sampling(step))
+
+    def loss_with(self, batch: Any, generator: torch.Generator | None) -> Tensor:
+        """The training loss; what is random in the model comes from the generator."""
         with self.arithmetic():
-            return self.task.loss(self.predictor, batch, generator=self._sampling("train", step))
+            return self.task.loss(self.predictor, batch, generator=generator)
+
+    def sampling(self, step: int) -> torch.Generator | None:
+        """The source of what is random in a training step."""
+        return self._sampling("train", step)
 
     def validate(self) -> dict[str, float]:
         """Metrics on the validation set, with the model's present weights."""

@@ -139,6 +139,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"compute__limits__qm9__runtime": 5}, r"compute\.limits\.qm9\.runtime: "),
     ({"compute__device": "tpu"}, r"compute\.device: "),
     ({"compute__seeds_per_job": 0}, r"compute\.seeds_per_job: "),
+    ({"compute__seeds_at_once": "often"}, r"compute\.seeds_at_once"),
     ({"springs__data_efficiency__models": ["LieConv"]}, "models of springs .*found 'LieConv'"),
     ({"springs__by_model": {"LieConv": {}}}, "models of springs .*found 'LieConv'"),
     ({"springs__training": {"epoch": 1}}, r"data_efficiency, .*: epoch: expected one of task"),

@@ -89,6 +89,7 @@ def test_names_of_packs() -> None:
         ({"compute__precision": "float64"}, {"constellations", "springs", "qm9"}),
         ({"compute__checkpoint_every": 5, "compute__device": "cpu"}, set()),
         ({"compute__threads": 2, "tracking": "none"}, set()),
+        ({"compute__seeds_at_once": True}, set()),
     ],
 )
 def test_a_setting_renames_what_depends_on_it(change: dict[str, Any], affected: set[str]) -> None:

@@ -82,7 +82,7 @@ def numbers(folder: Path) -> dict[str, Any]:
         "result": result,
         "records": records,
         "weights": weights,
-        "evaluation": run.evaluation_file.read_bytes(),
+        "evaluation": run.evaluation_file.exists() and run.evaluation_file.read_bytes(),
     }
 
 

@@ -77,6 +77,17 @@ def test_what_has_passes_of_its_own_is_compiled_only_without_them(
     assert run(**springs).compile
 
 
+def test_steps_are_recorded_where_a_gpu_can_repeat_them() -> None:
+    springs = {"task": "springs", "model": "LieTransformer-SE2", "n_train": 10}
+    molecules = {"task": "qm9", "target": "homo", "device": "cuda"}
+    random = {"lift": {"scheme": "random", "samples": 2}}
+    assert not run(**springs).graphs
+    assert run(**springs, device="cuda").graphs
+    assert not run(**springs, device="cuda", architecture=random).graphs
+    assert run(**molecules, model="LieTransformer-SE3").graphs
+    assert not run(**molecules, model="SchNet").graphs
+
+
 def test_a_model_of_another_architecture() -> None:
     config = run(
         task="springs",
@@ -124,6 +135,11 @@ def test_a_model_of_another_architecture() -> None:
         ({"architecture": {"points": 5}}, "architecture.points: follows from the task"),
         ({"test_weights": []}, "test_weights must name best, final or both"),
         ({"compile": True, "task": "constellations", "model": "SetTransformer"}, "compile"),
+        ({"graphs": True}, "graphs exist on cuda only"),
+        (
+            {"graphs": True, "task": "qm9", "model": "SchNet", "target": "homo", "device": "cuda"},
+            "depends on numbers",
+        ),
     ],
 )
 def test_mistakes_are_named(changes: dict[str, Any], message: str) -> None:

@@ -18,6 +18,7 @@ LIVE_TRACKING = TRACKING if is_server(TRACKING) else NO_TRACKING
 # braces.
 HOW = (
     f"--device {SWEEP.compute.device} --checkpoint-every {SWEEP.compute.checkpoint_every}"
+    f" --seeds-at-once {str(SWEEP.compute.seeds_at_once).lower()}"
     f" --tracking {shlex.quote(LIVE_TRACKING)} --wait"
 )
 HOW = HOW.replace("{", "{{").replace("}", "}}")

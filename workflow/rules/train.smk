@@ -1,6 +1,6 @@
-# A job trains the seeds of a pack one after the other. Its output is a summary of them; the run
-# folders are not outputs, because Snakemake would remove them before it tries a job again, and
-# with them what has been computed. A job that is tried again, in whatever way it ended, goes on.
+# A job trains the seeds of a pack, on a GPU all at once where it pays. Its output is a summary of
+# them; the run folders are not outputs, because Snakemake would remove them before it tries a job
+# again, and with them what has been computed. A job that is tried again, in whatever way it ended, goes on.
 
 
 rule train:
