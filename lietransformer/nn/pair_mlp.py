@@ -24,6 +24,8 @@ _NUMBERS_AT_ONCE = 2**19
 
 # The axis of the batch in each of the first tensors; the others are parameters.
 _BATCH_AXES = (1, 1, 2, 0)
+# So many tensors are of the first layer.
+_FIRST = len(_BATCH_AXES) + 1
 
 
 def pair_mlp(
@@ -89,7 +91,7 @@ def _first_layer(
 class _InParts(torch.autograd.Function):
     @staticmethod
     def forward(*tensors: Any) -> Tensor:
-        return torch.cat([_at_once(*part) for _, part in _parts(tensors)], dim=2)
+        return torch.cat([_value(part) for _, part in _parts(tensors)], dim=2)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
@@ -133,14 +135,24 @@ def _of_examples(tensors: Sequence[Any], examples: slice) -> list[Any]:
     ]
 
 
+def _value(part: Sequence[Any]) -> Tensor:
+    """What `_at_once` gives, with swish in the place of its input: nothing has to be kept."""
+    first, rest = part[:_FIRST], part[_FIRST:]
+    hidden = _first_layer(*first)
+    x = F.silu(hidden.flatten(2), inplace=True)
+    for weight, bias in zip(rest[::2], rest[1::2], strict=True):
+        x = F.silu(torch.baddbmm(bias.mT, weight.mT, x), inplace=True)
+    return x.unflatten(2, hidden.shape[2:])
+
+
 def _add_gradients(sums: Sequence[Tensor | None], part: Sequence[Any], gradient: Tensor) -> None:
     """Add the gradients of one part to those that are wanted.
 
     The layers but the first are differentiated here, with less memory than PyTorch's own rules
     take, and so in less time: gradients take the place of values that are no longer needed.
     """
-    first, rest = part[: len(_BATCH_AXES) + 1], part[len(_BATCH_AXES) + 1 :]
-    wanted = [number for number, total in enumerate(sums[: len(first)]) if total is not None]
+    first, rest = part[:_FIRST], part[_FIRST:]
+    wanted = [number for number, total in enumerate(sums[:_FIRST]) if total is not None]
     with torch.enable_grad():
         first = [None if tensor is None else tensor.detach() for tensor in first]
         for number in wanted:
@@ -153,7 +165,7 @@ def _add_gradients(sums: Sequence[Tensor | None], part: Sequence[Any], gradient:
         before.append(torch.baddbmm(bias.mT, weight.mT, after[-1]))
     gradient = _swish_gradient(gradient.flatten(2), before.pop())
     for number in reversed(range(len(after))):
-        by_weight, by_bias = sums[len(first) + 2 * number :][:2]
+        by_weight, by_bias = sums[_FIRST + 2 * number :][:2]
         if by_weight is not None:
             by_weight.baddbmm_(after[number], gradient.mT)
         if by_bias is not None:
