@@ -114,12 +114,19 @@ class PairGeometry:
         self, values: Float[Tensor, "heads batch g width"]
     ) -> Float[Tensor, "heads batch #g key width"]:
         """The values at g' for each pair; the query axis is 1 long where queries share keys."""
-        if self.indices is None:
-            return values[:, :, None]
-        heads, batch = values.shape[:2]
-        # Heads count as further examples, so that each pair's values come out contiguous.
-        indices = self.indices.expand(heads, *self.indices.shape).flatten(0, 1)
-        return gather(values.flatten(0, 1), indices).unflatten(0, (heads, batch))
+        return keys_of(values, self.indices)
+
+
+def keys_of(
+    values: Float[Tensor, "heads batch g width"], indices: Int[Tensor, "batch g key"] | None
+) -> Float[Tensor, "heads batch #g key width"]:
+    """The values at g' for each pair, given the indices of a `PairGeometry`."""
+    if indices is None:
+        return values[:, :, None]
+    heads, batch = values.shape[:2]
+    # Heads count as further examples, so that each pair's values come out contiguous.
+    indices = indices.expand(heads, *indices.shape).flatten(0, 1)
+    return gather(values.flatten(0, 1), indices).unflatten(0, (heads, batch))
 
 
 def gather(

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.neighbourhood import PairGeometry
-from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, apply_layers, per_head_matmul
+from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_matmul, per_head_mlp
+from lietransformer.nn.pair_mlp import pair_mlp
 
 # The paper says three layers for the location MLP; the authors' release has as many in both.
 MLP_LAYERS = 3
@@ -140,7 +141,7 @@ class MLPLocation(nn.Module):
         coordinates: Float[Tensor, "batch g key pair"], parameters: Sequence[Tensor]
     ) -> Float[Tensor, "heads width batch g key"]:
         """The same for other parameters, by PyTorch operations alone."""
-        return _map_pairs(lambda x: apply_layers(x, *parameters), coordinates.movedim(-1, 0)[None])
+        return _map_pairs(lambda x: per_head_mlp(x, *parameters), coordinates.movedim(-1, 0)[None])
 
 
 class AdditiveCombination(nn.Module):
@@ -208,10 +209,13 @@ class MLPCombination(nn.Module):
     ) -> Float[Tensor, "heads batch g key"]:
         of_content, of_location = self.first.weight.split(self.widths, dim=1)
         assert self.first.bias is not None
+        if isinstance(content, PairwiseSum):
+            content = content.map(of_content)
+            query = content.query + self.first.bias[:, None]
+            rest = self.rest.layer_parameters()
+            scores = pair_mlp(query, content.key, location, geometry.indices, of_location, rest)
+            return scores[:, 0]
         hidden = per_head_matmul(of_location, location.flatten(2)) + self.first.bias.mT
         hidden = hidden.unflatten(2, location.shape[2:])
-        if isinstance(content, PairwiseSum):
-            hidden = hidden + content.map(of_content).expand(geometry)
-        else:
-            hidden = hidden + content[:, None] * of_content.mT[..., None, None]
+        hidden = hidden + content[:, None] * of_content.mT[..., None, None]
         return _map_pairs(self.rest, F.silu(hidden))[:, 0]

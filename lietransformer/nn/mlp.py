@@ -59,15 +59,15 @@ class PerHeadMLP(nn.Module):
     ) -> Float[Tensor, "heads out_width columns"]:
         parameters = self.layer_parameters()
         if fused_mlp.applies(x, parameters):
-            return fused_mlp.fused_mlp(apply_layers, x, parameters)
-        return apply_layers(x, *parameters)
+            return fused_mlp.fused_mlp(per_head_mlp, x, parameters)
+        return per_head_mlp(x, *parameters)
 
     def layer_parameters(self) -> list[Tensor]:
         """Weight and bias of each layer, in the order of the layers."""
         return [tensor for layer in self.layers for tensor in layer.parameters()]
 
 
-def apply_layers(x: Tensor, *parameters: Tensor) -> Tensor:
+def per_head_mlp(x: Tensor, *parameters: Tensor) -> Tensor:
     """Swish after each linear map, given weight and bias of each."""
     for weight, bias in zip(parameters[::2], parameters[1::2], strict=True):
         x = F.silu(per_head_matmul(weight, x) + bias.mT)
