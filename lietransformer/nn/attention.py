@@ -20,6 +20,8 @@ from lietransformer.nn.kernels import (
     MultiplicativeCombination,
     PlainLocation,
 )
+from lietransformer.nn.long_sets import queries_at_once
+from lietransformer.parts import recomputed
 
 ContentKind = Literal["dot_product", "concat", "linear_concat_linear"]
 LocationKind = Literal["plain", "mlp"]
@@ -97,6 +99,9 @@ class LieSelfAttention(nn.Module):
 
     Depends on group elements through g⁻¹g' alone, hence exactly equivariant for the set of
     elements it is given (Prop. 2). A query without a single key gets zero from its heads.
+
+    Of each pair there is a score per head. What the scores are made of is wider; with many pairs
+    it is there for some queries at a time only, and computed again for the backward pass.
     """
 
     def __init__(
@@ -122,16 +127,40 @@ class LieSelfAttention(nn.Module):
         self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
     ) -> Float[Tensor, "batch g width"]:
         query, key, value = self._project(features)
+        rows = queries_at_once(geometry, self._kept(geometry))
+        if rows is None:
+            pooled = self._attend(query, key, value, geometry)
+        else:
+            parts = zip(query.split(rows, dim=2), geometry.split(rows), strict=True)
+            pooled = torch.cat(
+                [recomputed(self._attend, queries, key, value, pairs) for queries, pairs in parts],
+                dim=2,
+            )
+        return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
+
+    def _attend(
+        self,
+        query: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch n c"],
+        value: Float[Tensor, "heads batch n v"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "heads batch g v"]:
+        """Σ_{g'} w^m(g, g') v(g') for every head m and the queries that are given."""
         scores = self.combination(
             self.content(query, key, geometry), self.location(geometry.coordinates), geometry
         )
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
         if geometry.indices is None:
-            pooled = weights @ value
-        else:
-            pooled = (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
-        return self.output(pooled.permute(1, 2, 0, 3).flatten(2))
+            return weights @ value
+        return (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
+
+    def _kept(self, geometry: PairGeometry) -> int:
+        """About how many numbers of each pair wait for the backward pass."""
+        numbers = 1 + self.location.kept(geometry.coordinates) + self.combination.kept
+        if geometry.indices is not None:
+            numbers += self.value.out_features // self.heads
+        return self.heads * numbers
 
     def _project(self, features: Tensor) -> list[Tensor]:
         """Queries, keys and values of all heads, by one matrix product instead of three."""
@@ -186,7 +215,7 @@ def _location_width(config: AttentionConfig, content_width: int, pair_dimension:
 
 def _location(
     config: AttentionConfig, heads: int, pair_dimension: int, out_width: int
-) -> nn.Module:
+) -> PlainLocation | MLPLocation:
     if config.location == "plain":
         return PlainLocation(heads, pair_dimension, out_width)
     return MLPLocation(heads, pair_dimension, config.kernel_width, out_width)
@@ -194,7 +223,7 @@ def _location(
 
 def _combination(
     config: AttentionConfig, heads: int, content_width: int, location_width: int
-) -> nn.Module:
+) -> AdditiveCombination | MLPCombination | MultiplicativeCombination:
     if config.combination == "additive":
         return AdditiveCombination()
     if config.combination == "multiplicative":
