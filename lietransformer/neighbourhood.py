@@ -1,14 +1,18 @@
 """Which elements each element attends to, and the geometry of those pairs (paper, §3.2)."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from lietransformer.errors import explain, require_at_least_one
 from lietransformer.groups import Group, PairFeatures
+from lietransformer.parts import can_be_split, recomputed
 from lietransformer.precision import in_full_precision
 from lietransformer.random import require_generator, uniform
 from lietransformer.types import LiftedCloud
@@ -24,7 +28,7 @@ _TIE = {torch.float32: 2e-5, torch.float64: 1e-9}
 # with a mask than to gather.
 _DENSE_SHARE = 0.5
 
-# Distances of all pairs are computed for this many pairs at a time.
+# Distances and features are computed for this many pairs at a time.
 _PAIRS_AT_ONCE = 2**19
 
 
@@ -36,7 +40,7 @@ class NeighbourhoodConfig:
         ball: keep this many nearest elements (None: all). Chooses η so that each ball has
             the same size, as the paper does for QM9.
         radius: keep elements at most this far away (None: any distance). η itself. Without
-            a ball that bounds their number, memory for all pairs is needed.
+            a ball that bounds their number, memory is in proportion to the largest one.
         samples: use this many elements, uniformly drawn from the ball for every query on
             its own (None: the whole ball).
     """
@@ -110,16 +114,27 @@ class PairGeometry:
         assert counts is not None
         return replace(self, first_rows=counts.cumsum(dim=0) - counts)
 
+    def split(self, queries: int) -> Iterator["PairGeometry"]:
+        """The same pairs in parts, of so many queries each; the last may have fewer."""
+        coordinates = self.coordinates.split(queries, dim=1)
+        is_shared = self.mask.shape[1] == 1
+        masks = [self.mask] * len(coordinates) if is_shared else self.mask.split(queries, dim=1)
+        for number, part in enumerate(coordinates):
+            rows = slice(number * queries, (number + 1) * queries)
+            indices = None if self.indices is None else self.indices[:, rows]
+            sizes = None if self.ball_sizes is None else self.ball_sizes[:, rows]
+            yield PairGeometry(part, masks[number], indices, sizes)
+
     def keys_of(
-        self, values: Float[Tensor, "heads batch g width"]
-    ) -> Float[Tensor, "heads batch #g key width"]:
+        self, values: Float[Tensor, "heads batch n width"]
+    ) -> Float[Tensor, "heads batch ones_or_g key width"]:
         """The values at g' for each pair; the query axis is 1 long where queries share keys."""
         return keys_of(values, self.indices)
 
 
 def keys_of(
-    values: Float[Tensor, "heads batch g width"], indices: Int[Tensor, "batch g key"] | None
-) -> Float[Tensor, "heads batch #g key width"]:
+    values: Float[Tensor, "heads batch n width"], indices: Int[Tensor, "batch g key"] | None
+) -> Float[Tensor, "heads batch ones_or_g key width"]:
     """The values at g' for each pair, given the indices of a `PairGeometry`."""
     if indices is None:
         return values[:, :, None]
@@ -155,7 +170,8 @@ def pair_geometry(
 
     Invariant: it depends on g⁻¹g' only. Subsampling is uniform, so what is averaged over
     the neighbourhood stays equivariant in distribution. Memory is in proportion to the
-    number of elements times the number of neighbours, unless these are about all elements.
+    number of elements times the number of neighbours; where these are half of all elements or
+    more, to that of all pairs.
     """
     if config.is_random:
         generator = require_generator(generator, purpose="sampling neighbours")
@@ -168,32 +184,50 @@ def pair_geometry(
         if chosen.shape[-1] < _DENSE_SHARE * count:
             indices = chosen
         else:
-            nobody = torch.zeros(*mask.shape[:2], count, dtype=torch.bool, device=mask.device)
-            mask = nobody.scatter(-1, chosen, mask)
-    elements, orbits = lifted.elements, lifted.orbits
-    if indices is None:
-        keys, key_orbits = elements[:, None], orbits[:, None]
-    else:
-        keys, key_orbits = gather(elements, indices), gather(orbits, indices)
-    coordinates = _pair_features(
-        elements[:, :, None], keys, orbits[:, :, None], key_orbits, group, kind
-    )
-    return PairGeometry(coordinates, mask, indices, ball_sizes)
+            # What is not there has no place of its own: it goes to one that is left out.
+            nobody = torch.zeros(*mask.shape[:2], count + 1, dtype=torch.bool, device=mask.device)
+            mask = nobody.scatter(-1, chosen.masked_fill(~mask, count), mask)[..., :count]
+    return PairGeometry(_coordinates(lifted, indices, group, kind), mask, indices, ball_sizes)
+
+
+def _coordinates(
+    lifted: LiftedCloud, indices: Tensor | None, group: Group, kind: PairFeatures
+) -> Tensor:
+    """The features of all pairs, or of those with the given keys."""
+    batch, count = lifted.mask.shape
+    pairs_of_a_query = batch * (count if indices is None else indices.shape[-1])
+    if count * pairs_of_a_query <= _PAIRS_AT_ONCE or not can_be_split():
+        return _pair_features(lifted.elements, lifted.orbits, indices, lifted, group, kind)
+    # On the way to few numbers for each pair there are matrices.
+    rows = max(1, _PAIRS_AT_ONCE // pairs_of_a_query)
+    queries = zip(lifted.elements.split(rows, dim=1), lifted.orbits.split(rows, dim=1), strict=True)
+    keys = repeat(None) if indices is None else indices.split(rows, dim=1)
+    parts = [
+        recomputed(_pair_features, *query, key, lifted, group, kind)
+        for query, key in zip(queries, keys, strict=False)
+    ]
+    return torch.cat(parts, dim=1)
 
 
 def _pair_features(
-    g: Tensor,
-    g_prime: Tensor,
-    orbit: Tensor,
-    orbit_prime: Tensor,
+    elements: Tensor,
+    orbits: Tensor,
+    indices: Tensor | None,
+    lifted: LiftedCloud,
     group: Group,
     kind: PairFeatures,
 ) -> Tensor:
-    coordinates = group.pair_coordinates(g, g_prime, kind)
+    """The features of the pairs of some elements with all, or with those of the given indices."""
+    if indices is None:
+        keys, key_orbits = lifted.elements[:, None], lifted.orbits[:, None]
+    else:
+        keys, key_orbits = gather(lifted.elements, indices), gather(lifted.orbits, indices)
+    coordinates = group.pair_coordinates(elements[:, :, None], keys, kind)
     if group.orbit_dimension == 0:
         return coordinates
     shape = (*coordinates.shape[:-1], group.orbit_dimension)
-    return torch.cat([coordinates, orbit.expand(shape), orbit_prime.expand(shape)], dim=-1)
+    both = (orbits[:, :, None].expand(shape), key_orbits.expand(shape))
+    return torch.cat([coordinates, *both], dim=-1)
 
 
 @torch.no_grad()
@@ -235,7 +269,13 @@ def _choose(
         nobody = torch.empty(batch, 0, 0, dtype=torch.long, device=lifted.mask.device)
         return nobody, nobody.bool(), nobody.sum(dim=-1)
     all_indices, all_masks, all_sizes = zip(*chunks, strict=True)
-    return torch.cat(all_indices, dim=1), torch.cat(all_masks, dim=1), torch.cat(all_sizes, dim=1)
+    return _joined(all_indices), _joined(all_masks), torch.cat(all_sizes, dim=1)
+
+
+def _joined(chunks: Sequence[Tensor]) -> Tensor:
+    """One after another, with zeros where a chunk has fewer neighbours than the others."""
+    most = max(chunk.shape[-1] for chunk in chunks)
+    return torch.cat([F.pad(chunk, (0, most - chunk.shape[-1])) for chunk in chunks], dim=1)
 
 
 def _ball(
@@ -251,7 +291,12 @@ def _ball(
         indices = torch.arange(count, device=lifted.mask.device).expand(shape)
         return indices, lifted.mask[:, None, :].expand(shape)
     ranking = _ranking(lifted, queries, group, config.radius if radius is None else radius)
-    nearest, indices = ranking.topk(min(count, config.ball or count), dim=-1, largest=False)
+    size = min(count, config.ball or count)
+    if config.ball is None and config.samples is None and ranking.shape[1] < count:
+        # The radius alone bounds a ball. In a set that is not looked at as a whole, it is worth
+        # waiting for the largest one.
+        size = max(1, int(ranking.isfinite().sum(dim=-1).max())) if can_be_split() else count
+    nearest, indices = ranking.topk(size, dim=-1, largest=False)
     return indices, nearest.isfinite()
 
 

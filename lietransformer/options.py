@@ -34,15 +34,22 @@ def add_settings_options(
         """--settings: every key with its default and its meaning."""
 
         def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-            for name, field in settings().model_fields.items():
-                default = "null" if field.default is None else field.default
-                print(f"{name}: {default}")
-                print(textwrap.indent(textwrap.fill(field.description or "", 80), "    "))
+            _print_settings(settings())
             parser.exit()
 
     parser.add_argument(
         "--settings", action=ShowSettings, nargs=0, help="list the settings, and stop"
     )
+
+
+def _print_settings(settings: type[BaseModel], outer: str = "") -> None:
+    for name, field in settings.model_fields.items():
+        if isinstance(field.default, BaseModel):  # settings within settings
+            _print_settings(type(field.default), f"{outer}{name}.")
+            continue
+        default = "null" if field.default is None else field.default
+        print(f"{outer}{name}: {default}")
+        print(textwrap.indent(textwrap.fill(field.description or "", 80), "    "))
 
 
 def add_results_argument(parser: argparse.ArgumentParser) -> None:

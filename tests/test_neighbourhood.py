@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
 from lietransformer.groups import get_group
 from lietransformer.lift import lift
@@ -204,6 +205,62 @@ def test_distances_computed_in_pieces_choose_the_same(monkeypatch: pytest.Monkey
     monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 100)
     pieces, _ = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=4))
     assert torch.equal(whole, pieces)
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize("ball", [None, 4])
+def test_features_computed_in_pieces_are_the_same(
+    name: str, ball: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = get_group(name)
+    cloud = random_cloud(name, batch=2, points=9)
+    positions = cloud.positions.requires_grad_()
+    config = NeighbourhoodConfig(ball=ball)
+
+    def features_and_gradient() -> list[Tensor]:
+        lifted = lift(cloud, group, default_lift(name), generator=seeded())
+        features = pair_geometry(lifted, group, config).coordinates
+        if not features.requires_grad:  # the trivial group's
+            return [features]
+        return [features, *torch.autograd.grad(features.square().sum(), positions)]
+
+    whole = features_and_gradient()
+    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 50)
+    torch.testing.assert_close(features_and_gradient(), whole, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("radius", "is_gathered"), [(0.7, True), (5.0, False)])
+def test_a_radius_needs_memory_for_its_largest_ball(
+    radius: float, is_gathered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a long set, which is looked at in pieces; in a short one all pairs are computed."""
+    group = get_group("T(2)")
+    lifted = lifted_cloud("T(2)", points=15)
+    config = NeighbourhoodConfig(radius=radius)
+    whole = pair_geometry(lifted, group, config)
+    assert whole.indices is None
+    assert whole.ball_sizes is not None
+    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 100)
+    pieces = pair_geometry(lifted, group, config)
+    assert pieces.ball_sizes is not None
+    assert torch.equal(pieces.ball_sizes, whole.ball_sizes)
+    if not is_gathered:
+        assert pieces.indices is None
+        assert torch.equal(pieces.mask, whole.mask)
+        return
+    assert pieces.indices is not None
+    assert pieces.mask.shape[-1] == whole.ball_sizes.max()
+    assert pieces.mask.sum(dim=-1).unique().numel() > 1  # smaller balls are filled up
+    members = torch.zeros(2, 15, 15).scatter_add_(2, pieces.indices, pieces.mask.float())
+    assert torch.equal(members, whole.mask.float())
+
+
+def test_a_radius_in_pieces_gives_the_same_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build("SE(2)", neighbourhood=NeighbourhoodConfig(radius=0.7))
+    lifted = lifted_cloud("SE(2)", points=15)
+    whole = model.forward_lifted(lifted)
+    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 100)
+    torch.testing.assert_close(model.forward_lifted(lifted), whole)
 
 
 def test_mistakes() -> None:

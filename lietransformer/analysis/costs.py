@@ -1,35 +1,41 @@
-"""What layers were measured to cost."""
+"""What layers and training steps were measured to cost."""
 
 import logging
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
 from lietransformer.analysis.runs import Sweep, read_json
+from lietransformer.errors import explain
 
 log = logging.getLogger(__name__)
+
+Read = TypeVar("Read")
 
 Cost = Literal["seconds", "megabytes"]
 Size = Literal["set_size", "neighbourhood"]
 OTHER: dict[Size, Size] = {"set_size": "neighbourhood", "neighbourhood": "set_size"}
+StepSize = Literal["set_size", "neighbourhood", "lift_samples", "layers", "batch"]
+_SCHEMA_VERSION = 2
 _FEWEST_SIZES = 3
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Costs of a layer along one size, the other held fixed.
+    """Costs along one size, the others held fixed.
 
     Attributes:
         sizes: in rising order.
         costs: at each of them.
-        fixed: the other size.
+        fixed: the other size, where there is one.
     """
 
     sizes: tuple[float, ...]
     costs: tuple[float, ...]
-    fixed: float
+    fixed: float | None = None
 
     @property
     def exponent(self) -> float | None:
@@ -38,6 +44,11 @@ class Curve:
             return None
         exponent = float(np.polyfit(np.log(self.sizes), np.log(self.costs), 1)[0])
         return exponent if math.isfinite(exponent) else None
+
+    @property
+    def end(self) -> "Curve":
+        """The largest sizes, at which what does not grow matters least."""
+        return Curve(self.sizes[-_FEWEST_SIZES:], self.costs[-_FEWEST_SIZES:], self.fixed)
 
 
 @dataclass(frozen=True)
@@ -69,25 +80,91 @@ class Costs:
         return sorted(curves, key=lambda curve: -len(curve.sizes))
 
 
+@dataclass(frozen=True)
+class StepCosts:
+    """All measurements of training steps: a mapping for each model and its sizes.
+
+    Attributes:
+        points: "model", the five sizes, "seconds" and "megabytes" of each.
+        held: the sizes that were held while another was changed.
+        commit: what measured it; None if that is not known.
+        machine: on which it was measured.
+    """
+
+    points: list[dict[str, Any]]
+    held: dict[StepSize, float]
+    commit: str | None
+    machine: str
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(str(point["model"]) for point in self.points))
+
+    def curve(self, model: str, cost: Cost, along: StepSize) -> Curve:
+        """Costs of a model along one size."""
+        others = [(name, value) for name, value in self.held.items() if name != along]
+        found = {
+            point[along]: point[cost]
+            for point in self.points
+            if point["model"] == model and all(point[name] == value for name, value in others)
+        }
+        sizes = sorted(found)
+        return Curve(tuple(sizes), tuple(found[size] for size in sizes))
+
+
 def read_costs(sweep: Sweep) -> Costs | None:
-    """The measurements of a sweep; None where there are none, or none that can be read."""
+    """The measurements of layers; None where there are none, or none that can be read."""
+    return _read(sweep, _costs)
+
+
+def read_step_costs(sweep: Sweep) -> StepCosts | None:
+    """The measurements of training steps; None where there are none, or none that can be read."""
+    return _read(sweep, _step_costs)
+
+
+def _costs(content: Any) -> Costs:
+    points = _points(content["measurements"], "layer", get_args(Size))
+    return Costs(points, content.get("git_commit"), _machine(content))
+
+
+def _step_costs(content: Any) -> StepCosts:
+    names = get_args(StepSize)
+    points = _points(content["steps"], "model", names)
+    held = {name: _positive(content["settings"]["steps"]["held"][name]) for name in names}
+    return StepCosts(points, held, content.get("git_commit"), _machine(content))
+
+
+def _read(sweep: Sweep, read: Callable[[Any], Read]) -> Read | None:
     path = sweep.measurements.get("complexity")
     content = read_json(path) if path is not None and path.exists() else None
     if content is None:
         return None
     try:
-        points = [
-            {
-                "layer": str(point["layer"]),
-                **{name: _positive(point[name]) for name in (*OTHER, "seconds", "megabytes")},
-            }
-            for point in content["measurements"]
-        ]
-        machine = content.get("machine") or {}
-        return Costs(points, content.get("git_commit"), str(machine.get("processor", "unknown")))
+        version = content.get("schema_version")
+        if version != _SCHEMA_VERSION:
+            raise ValueError(
+                explain(
+                    expected=f"schema version {_SCHEMA_VERSION}",
+                    found=f"{version}",
+                    remedy="measure again with `snakemake --cores all complexity`",
+                )
+            )
+        return read(content)
     except (KeyError, TypeError, ValueError) as error:
         log.warning("%s is left out: it cannot be read (%s)", path, error)
         return None
+
+
+def _points(points: Any, label: str, sizes: Iterable[str]) -> list[dict[str, Any]]:
+    numbers = (*sizes, "seconds", "megabytes")
+    return [
+        {label: str(point[label]), **{name: _positive(point[name]) for name in numbers}}
+        for point in points
+    ]
+
+
+def _machine(content: Any) -> str:
+    return str((content.get("machine") or {}).get("processor", "unknown"))
 
 
 def _positive(value: Any) -> float:

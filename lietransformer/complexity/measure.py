@@ -1,16 +1,15 @@
 """Time and peak memory of one layer, forward and backward, by set size and neighbourhood."""
 
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from lietransformer.complexity.config import ComplexityConfig
+from lietransformer.complexity.cost import Step, cost_of
+from lietransformer.complexity.steps import steps
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig, lift
 from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pair_geometry
@@ -21,7 +20,7 @@ from lietransformer.random import normal, stream
 from lietransformer.training.machine import describe_machine, git_commit
 from lietransformer.types import PointCloud
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Its elements are points, so that the set has exactly the size that is asked for. How a layer's
 # cost grows does not depend on the group: it sees pairs of elements.
 _GROUP = "T(2)"
@@ -30,22 +29,27 @@ Layer = Callable[[Tensor], Tensor]
 
 
 def measure(config: ComplexityConfig) -> dict[str, Any]:
-    """Seconds and megabytes of each layer at each size, and all that they follow from.
+    """Seconds and megabytes of each layer and of training steps, and all that they follow from.
 
-    The neighbourhoods are found before the clock starts: in a model that is done once for all
-    layers.
+    For layers, the neighbourhoods are found before the clock starts: in a model that is done once
+    for all of them. A training step finds its own.
     """
     started = time.monotonic()
-    sizes = config.sizes()
-    measurements = []
-    with progress(total=len(sizes), description="complexity", unit=" sizes") as bar:
+    sizes, step_sizes = config.sizes(), config.steps.sizes()
+    measurements, training = [], []
+    total = len(sizes) + len(step_sizes)
+    with progress(total=total, description="complexity", unit=" sizes") as bar:
         for size, neighbourhood in sizes:
             measurements += list(_at(config, size, neighbourhood))
+            bar.update()
+        for each in step_sizes:
+            training += list(steps(config, each))
             bar.update()
     return {
         "schema_version": SCHEMA_VERSION,
         "settings": config.model_dump(mode="json"),
         "measurements": measurements,
+        "steps": training,
         "threads": torch.get_num_threads(),
         "seconds": time.monotonic() - started,
         "git_commit": git_commit(),
@@ -63,14 +67,8 @@ def _at(config: ComplexityConfig, size: int, neighbourhood: int) -> Iterator[dic
     )
     features = normal(1, size, config.width, generator=generator, dtype=torch.float32, device="cpu")
     for name, layer, parameters in layers(config, size, neighbourhood, geometry, lifted.mask):
-        step = _step(layer, features, parameters)
-        yield {
-            "layer": name,
-            "set_size": size,
-            "neighbourhood": neighbourhood,
-            "seconds": shortest_time(step, config.repetitions),
-            "megabytes": peak_bytes(step) / 1e6,
-        }
+        cost = cost_of(_step(layer, features, parameters), config.repetitions)
+        yield {"layer": name, "set_size": size, "neighbourhood": neighbourhood, **cost}
 
 
 def layers(
@@ -101,7 +99,7 @@ def layers(
         )
 
 
-def _step(layer: Layer, features: Tensor, parameters: list[nn.Parameter]) -> Callable[[], None]:
+def _step(layer: Layer, features: Tensor, parameters: list[nn.Parameter]) -> Step:
     """The layer and its gradients, as in training."""
     given = features.clone().requires_grad_()
 
@@ -109,49 +107,3 @@ def _step(layer: Layer, features: Tensor, parameters: list[nn.Parameter]) -> Cal
         torch.autograd.grad(layer(given).sum(), [given, *parameters])
 
     return step
-
-
-def shortest_time(step: Callable[[], None], repetitions: int) -> float:
-    """Seconds, by the repetition that was disturbed least."""
-    step()  # what is done once, such as compiling C code, does not count
-    times = []
-    for _ in range(repetitions):
-        started = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - started)
-    return min(times)
-
-
-def peak_bytes(step: Callable[[], None]) -> int:
-    """The most memory that tensors which the step makes take at a time."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with (
-        _silent_stderr(),
-        torch.profiler.profile(activities=activities, profile_memory=True) as profile,
-    ):
-        step()
-    events = [event for event in profile.profiler.kineto_results.events() if _is_memory(event)]
-    most = current = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        current += event.nbytes()
-        most = max(most, current)
-    return most
-
-
-@contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """For torch's profiler, which tells of its beginning and end there whatever it is told."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def _is_memory(event: Any) -> bool:
-    return bool(event.name() == "[memory]")

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lietransformer.groups.base import Group
+from lietransformer.groups.base import Group, PairFeatures
 from lietransformer.random import normal
 
 
@@ -56,10 +56,26 @@ class Semidirect(Group):
     def relative(
         self, g: Float[Tensor, "*#a m m"], g_prime: Float[Tensor, "*#a m m"]
     ) -> Float[Tensor, "*a m m"]:
+        return self.assemble(*self._relative_parts(g, g_prime))
+
+    def _relative_parts(self, g: Tensor, g_prime: Tensor) -> tuple[Tensor, Tensor]:
+        """R and t of g⁻¹g'."""
         # R⁻¹(t' − t) rather than R⁻¹t' − R⁻¹t: far from the origin the latter cancels.
         inverse = self.linear.inverse(self.linear_part(g))
         difference = self.translation_part(g_prime) - self.translation_part(g)
-        return self.assemble(inverse @ self.linear_part(g_prime), _apply(inverse, difference))
+        return inverse @ self.linear_part(g_prime), _apply(inverse, difference)
+
+    def pair_coordinates(
+        self,
+        g: Float[Tensor, "*#a m m"],
+        g_prime: Float[Tensor, "*#a m m"],
+        kind: PairFeatures = "log",
+    ) -> Float[Tensor, "*a coordinates"]:
+        # The homogeneous matrices of all pairs would be put together only to be taken apart.
+        linear, translation = self._relative_parts(g, g_prime)
+        if kind == "log":
+            return self._log_of_parts(linear, translation)
+        return self._canonical_of_parts(linear, translation)
 
     def exp(self, coordinates: Float[Tensor, "*shape algebra"]) -> Float[Tensor, "*shape m m"]:
         translation = coordinates[..., : self.space_dimension]
@@ -67,9 +83,11 @@ class Semidirect(Group):
         return self.assemble(self.linear.exp(linear), self.exp_translation(linear, translation))
 
     def log_coordinates(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape algebra"]:
-        linear = self.linear.log_coordinates(self.linear_part(g))
-        translation = self.log_translation(linear, self.translation_part(g))
-        return torch.cat([translation, linear], dim=-1)
+        return self._log_of_parts(self.linear_part(g), self.translation_part(g))
+
+    def _log_of_parts(self, linear: Tensor, translation: Tensor) -> Tensor:
+        coordinates = self.linear.log_coordinates(linear)
+        return torch.cat([self.log_translation(coordinates, translation), coordinates], dim=-1)
 
     def exp_translation(
         self, linear: Float[Tensor, "*shape k"], translation: Float[Tensor, "*shape n"]
@@ -86,8 +104,10 @@ class Semidirect(Group):
     def canonical_coordinates(
         self, g: Float[Tensor, "*shape m m"]
     ) -> Float[Tensor, "*shape canonical"]:
-        linear = self.linear.canonical_coordinates(self.linear_part(g))
-        return torch.cat([self.translation_part(g), linear], dim=-1)
+        return self._canonical_of_parts(self.linear_part(g), self.translation_part(g))
+
+    def _canonical_of_parts(self, linear: Tensor, translation: Tensor) -> Tensor:
+        return torch.cat([translation, self.linear.canonical_coordinates(linear)], dim=-1)
 
     def act(
         self, g: Float[Tensor, "*#a m m"], points: Float[Tensor, "*#a n"]

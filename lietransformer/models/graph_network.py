@@ -76,7 +76,8 @@ class GraphNetworkLayer(nn.Module):
     """e' = φₑ(e, v_receiver, v_sender, u); v' = φᵥ(Σe', v, u); u' = φᵤ(Σe', Σv', u).
 
     On the complete graph with self-loops, as dense tensors: edges are indexed by receiver and
-    sender. Sums run over real points only. Permutation equivariant.
+    sender. Their states take memory for all channels of all pairs. Sums run over real points
+    only. Permutation equivariant.
     """
 
     def __init__(self, edge_width: int, node_width: int, global_width: int, width: int) -> None:

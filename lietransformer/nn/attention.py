@@ -22,6 +22,8 @@ from lietransformer.nn.kernels import (
     MultiplicativeCombination,
     PlainLocation,
 )
+from lietransformer.nn.long_sets import queries_at_once
+from lietransformer.parts import recomputed
 
 ContentKind = Literal["dot_product", "concat", "linear_concat_linear"]
 LocationKind = Literal["plain", "mlp"]
@@ -99,6 +101,9 @@ class LieSelfAttention(nn.Module):
 
     Depends on group elements through g⁻¹g' alone, hence exactly equivariant for the set of
     elements it is given (Prop. 2). A query without a single key gets zero from its heads.
+
+    Of each pair there is a score per head. What the scores are made of is wider; with many pairs
+    it is there for some queries at a time only, and computed again for the backward pass.
     """
 
     def __init__(
@@ -129,7 +134,7 @@ class LieSelfAttention(nn.Module):
             plain = partial(self._pool_by_pytorch, geometry)
             pooled = fused_attention.fused_attention(plain, joint, self.heads, geometry, mlp)
         else:
-            pooled = self._pool(joint, self.location(geometry.coordinates), geometry)
+            pooled = self._pool(joint, geometry)
         return self.output(pooled)
 
     def is_fused(self, features: Tensor, geometry: PairGeometry) -> bool:
@@ -157,7 +162,8 @@ class LieSelfAttention(nn.Module):
         self, geometry: PairGeometry, joint: Tensor, coordinates: Tensor, *mlp: Tensor
     ) -> Tensor:
         """`_pool` as a function of all that it can be differentiated by."""
-        return self._pool(joint, MLPLocation.score(coordinates, mlp), geometry)
+        location = MLPLocation.score(coordinates, mlp)
+        return _side_by_side(self._attend(*self._heads_of(joint), geometry, location))
 
     def _project(self, features: Tensor) -> Tensor:
         """Queries, keys and values of all heads, by one matrix product instead of three."""
@@ -165,19 +171,53 @@ class LieSelfAttention(nn.Module):
         weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
         return F.linear(features, weight, bias)
 
-    def _pool(self, joint: Tensor, location: Tensor, geometry: PairGeometry) -> Tensor:
-        """The weighted sums of all heads, from what `_project` gives and scores of locations."""
+    def _heads_of(self, joint: Tensor) -> list[Tensor]:
+        """Queries, keys and values of each head, from what `_project` gives."""
         widths = [m.out_features for m in (self.query, self.key, self.value)]
         parts = (x.unflatten(-1, (self.heads, -1)) for x in joint.split(widths, dim=-1))
-        query, key, value = (x.permute(2, 0, 1, 3) for x in parts)
+        return [x.permute(2, 0, 1, 3) for x in parts]
+
+    def _pool(self, joint: Tensor, geometry: PairGeometry) -> Tensor:
+        """The weighted sums of all heads, if need be for some queries at a time."""
+        query, key, value = self._heads_of(joint)
+        rows = queries_at_once(geometry, self._kept(geometry))
+        if rows is None:
+            return _side_by_side(self._attend(query, key, value, geometry))
+        parts = zip(query.split(rows, dim=2), geometry.split(rows), strict=True)
+        pooled = [recomputed(self._attend, queries, key, value, pairs) for queries, pairs in parts]
+        return _side_by_side(torch.cat(pooled, dim=2))
+
+    def _attend(
+        self,
+        query: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch n c"],
+        value: Float[Tensor, "heads batch n v"],
+        geometry: PairGeometry,
+        location: Tensor | None = None,
+    ) -> Float[Tensor, "heads batch g v"]:
+        """Σ_{g'} w^m(g, g') v(g') for every head m and the queries that are given."""
+        if location is None:
+            location = self.location(geometry.coordinates)
         scores = self.combination(self.content(query, key, geometry), location, geometry)
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
         if geometry.indices is None:
-            pooled = weights @ value
-        else:
-            pooled = (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
-        return pooled.permute(1, 2, 0, 3).flatten(2)
+            return weights @ value
+        return (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
+
+    def _kept(self, geometry: PairGeometry) -> int:
+        """About how many numbers of each pair wait for the backward pass."""
+        numbers = 1 + self.location.kept(geometry.coordinates) + self.combination.kept
+        if geometry.indices is not None:
+            numbers += self.value.out_features // self.heads
+        return self.heads * numbers
+
+
+def _side_by_side(
+    pooled: Float[Tensor, "heads batch g v"],
+) -> Float[Tensor, "batch g width"]:
+    """The results of all heads of an element as one row."""
+    return pooled.permute(1, 2, 0, 3).flatten(2)
 
 
 def masked_softmax(
@@ -223,7 +263,7 @@ def _location_width(config: AttentionConfig, content_width: int, pair_dimension:
 
 def _location(
     config: AttentionConfig, heads: int, pair_dimension: int, out_width: int
-) -> nn.Module:
+) -> PlainLocation | MLPLocation:
     if config.location == "plain":
         return PlainLocation(heads, pair_dimension, out_width)
     return MLPLocation(heads, pair_dimension, config.kernel_width, out_width)
@@ -231,7 +271,7 @@ def _location(
 
 def _combination(
     config: AttentionConfig, heads: int, content_width: int, location_width: int
-) -> nn.Module:
+) -> AdditiveCombination | MLPCombination | MultiplicativeCombination:
     if config.combination == "additive":
         return AdditiveCombination()
     if config.combination == "multiplicative":

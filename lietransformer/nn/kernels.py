@@ -3,7 +3,8 @@
 Tensors of pairs have the axes (head, batch, query, key), and one after the heads where the
 score is a vector. Both vector-valued content scores are a term of the query plus a term of the key,
 and are kept as such (`PairwiseSum`) until a linear map has made them narrow: they are never
-concatenated for all pairs.
+concatenated for all pairs. `kept` counts the numbers of each pair and head that wait for the
+backward pass.
 """
 
 import math
@@ -28,7 +29,7 @@ class PairwiseSum:
     """A vector per pair and head: query[i] + key[j]."""
 
     query: Float[Tensor, "heads batch g width"]
-    key: Float[Tensor, "heads batch g width"]
+    key: Float[Tensor, "heads batch n width"]
 
     def map(self, weight: Float[Tensor, "heads width out"]) -> "PairwiseSum":
         """A linear map of the sum, taken term by term: one product per point, none per pair."""
@@ -59,7 +60,7 @@ class DotProductContent(nn.Module):
     def forward(
         self,
         query: Float[Tensor, "heads batch g c"],
-        key: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch n c"],
         geometry: PairGeometry,
     ) -> Float[Tensor, "heads batch g key"]:
         query = query / math.sqrt(query.shape[-1])
@@ -74,7 +75,7 @@ class ConcatContent(nn.Module):
     def forward(
         self,
         query: Float[Tensor, "heads batch g c"],
-        key: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch n c"],
         geometry: PairGeometry,
     ) -> PairwiseSum:
         width = query.shape[-1]
@@ -94,7 +95,7 @@ class LinearConcatLinearContent(nn.Module):
     def forward(
         self,
         query: Float[Tensor, "heads batch g c"],
-        key: Float[Tensor, "heads batch g c"],
+        key: Float[Tensor, "heads batch n c"],
         geometry: PairGeometry,
     ) -> PairwiseSum:
         of_query, of_key = self.mix.weight.chunk(2, dim=1)
@@ -122,6 +123,9 @@ class PlainLocation(nn.Module):
         vectors = coordinates.movedim(-1, 0)[None]
         return vectors if self.readout is None else _map_pairs(self.readout, vectors)
 
+    def kept(self, coordinates: Float[Tensor, "batch g key pair"]) -> int:
+        return 0  # the coordinates themselves, which are there once for all heads
+
 
 class MLPLocation(nn.Module):
     """k_l = MLP(ν[log(g⁻¹g')]), each head with its own weights."""
@@ -143,9 +147,14 @@ class MLPLocation(nn.Module):
         """The same for other parameters, by PyTorch operations alone."""
         return _map_pairs(lambda x: per_head_mlp(x, *parameters), coordinates.movedim(-1, 0)[None])
 
+    def kept(self, coordinates: Float[Tensor, "batch g key pair"]) -> int:
+        return self.mlp.kept(coordinates.flatten(0, 2).mT[None])
+
 
 class AdditiveCombination(nn.Module):
     """α = k_c + k_l, for scores that are numbers."""
+
+    kept = 0
 
     def forward(
         self,
@@ -172,6 +181,7 @@ class MultiplicativeCombination(nn.Module):
             if content_width == location_width
             else PerHeadLinear(heads, content_width, location_width, bias=False)
         )
+        self.kept = 2 * location_width  # both factors
 
     def forward(
         self,
@@ -200,6 +210,7 @@ class MLPCombination(nn.Module):
         self.widths = [content_width, location_width]
         self.first = PerHeadLinear(heads, sum(self.widths), kernel_width)
         self.rest = PerHeadMLP(heads, [kernel_width] * (MLP_LAYERS - 1) + [1])
+        self.kept = 2 * (MLP_LAYERS - 1) * kernel_width  # each layer before and after swish
 
     def forward(
         self,

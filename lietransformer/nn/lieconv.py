@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.neighbourhood import PairGeometry
+from lietransformer.nn.long_sets import queries_at_once
 from lietransformer.nn.norms import MaskedBatchNorm
+from lietransformer.parts import recomputed
 
 
 class WeightNet(nn.Module):
@@ -20,6 +23,7 @@ class WeightNet(nn.Module):
 
     def __init__(self, widths: Sequence[int], *, batch_norm: bool) -> None:
         super().__init__()
+        self.widths = tuple(widths)
         self.layers = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
         self.norms = nn.ModuleList(MaskedBatchNorm(after) for after in widths[1:] if batch_norm)
 
@@ -45,6 +49,9 @@ class LieConv(nn.Module):
     φ(g⁻¹g') ⊗ f(g') over the neighbourhood first, and applying W to the sum, needs memory for
     one outer product per element instead of one matrix per pair: the PointConv trick.
     Depends on group elements through g⁻¹g' alone, hence equivariant.
+
+    With many pairs, φ is there for some queries at a time only, and computed again for the
+    backward pass; but not where batch norm takes its moments over all pairs.
     """
 
     def __init__(
@@ -57,6 +64,7 @@ class LieConv(nn.Module):
         batch_norm: bool = False,
     ) -> None:
         super().__init__()
+        self._in_width = in_width
         self.weight_net = WeightNet([pair_dimension, *kernel_widths], batch_norm=batch_norm)
         self.linear = nn.Linear(kernel_widths[-1] * in_width, out_width)
 
@@ -66,6 +74,22 @@ class LieConv(nn.Module):
         mask: Bool[Tensor, "batch g"],
         geometry: PairGeometry,
     ) -> Float[Tensor, "batch g out"]:
+        rows = None if self._sees_all_pairs else queries_at_once(geometry, self._kept(geometry))
+        if rows is None:
+            return self._convolve(features, mask, geometry)
+        parts = zip(mask.split(rows, dim=1), geometry.split(rows), strict=True)
+        return torch.cat(
+            [recomputed(self._convolve, features, queries, pairs) for queries, pairs in parts],
+            dim=1,
+        )
+
+    def _convolve(
+        self,
+        features: Float[Tensor, "batch n width"],
+        mask: Bool[Tensor, "batch g"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "batch g out"]:
+        """The convolution at some queries, whose mask and pairs are given."""
         kernel = self._kernel(mask, geometry)
         if geometry.indices is None:
             # All queries share their keys: one product per example, not one per query.
@@ -74,6 +98,16 @@ class LieConv(nn.Module):
         else:
             outer = kernel.mT @ geometry.keys_of(features[None])[0]
         return self.linear(outer.flatten(-2)) / _neighbours(geometry)
+
+    @property
+    def _sees_all_pairs(self) -> bool:
+        return self.training and len(self.weight_net.norms) > 0
+
+    def _kept(self, geometry: PairGeometry) -> int:
+        """About how many numbers of each pair wait for the backward pass."""
+        *_, kernel_width = widths = self.weight_net.widths[1:]
+        numbers = 2 * sum(widths) + kernel_width  # before and after swish, and the masked kernel
+        return numbers if geometry.indices is None else numbers + self._in_width
 
     def _kernel(self, mask: Tensor, geometry: PairGeometry) -> Tensor:
         return self.weight_net(geometry.coordinates, geometry.mask & mask[:, :, None])

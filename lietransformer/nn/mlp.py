@@ -62,6 +62,13 @@ class PerHeadMLP(nn.Module):
             return fused_mlp.fused_mlp(per_head_mlp, x, parameters)
         return per_head_mlp(x, *parameters)
 
+    def kept(self, x: Float[Tensor, "#heads in_width columns"]) -> int:
+        """How many numbers of each column and head wait for the backward pass."""
+        parameters = self.layer_parameters()
+        if fused_mlp.applies(x, parameters):
+            return 0
+        return 2 * sum(weight.shape[-1] for weight in parameters[::2])
+
     def layer_parameters(self) -> list[Tensor]:
         """Weight and bias of each layer, in the order of the layers."""
         return [tensor for layer in self.layers for tensor in layer.parameters()]

@@ -148,7 +148,7 @@ class SweepConfig(_Part):
         {}, description="Figure 3: settings of `lietransformer invariance` unlike the paper's"
     )
     complexity: _Settings = Field(
-        {}, description="cost of the layers: settings of `lietransformer complexity`"
+        {}, description="cost of layers and steps: settings of `lietransformer complexity`"
     )
     lifting: _Settings = Field({}, description="Figure 2: settings of `lietransformer lifting`")
     compute: Compute

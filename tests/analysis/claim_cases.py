@@ -183,7 +183,7 @@ def complexity(power: float) -> Build:
             for size in (100, 200, 400)
             for neighbourhood in (10, 20, 40)
         ]
-        content = {"schema_version": 1, "measurements": measurements}
+        content = {"schema_version": 2, "measurements": measurements}
         results.add_measurement("complexity", content)
 
     return build

@@ -1,6 +1,8 @@
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -192,14 +194,64 @@ def test_costs_show_the_exponents(tmp_path: Path) -> None:
         for layer in ("LieSelfAttention", "another")
         for n, k in sizes
     ]
-    path = results.add_measurement("complexity", {"measurements": points})
+    content = {"schema_version": 2, "measurements": points}
+    path = results.add_measurement("complexity", content)
     results.write()
     drawing = drawn(tmp_path, "complexity")
     assert not drawing.missing
     texts = [{text.get_text() for text in axis.texts} for axis in axes_of(drawing)]
     assert texts == [{"power 1.00"}, {"power 2.00"}, {"power 1.00"}, {"power 1.00"}]
-    path.write_text(json.dumps({"measurements": [points[0] | {"seconds": -1}]}))
+    path.write_text(json.dumps(content | {"measurements": [points[0] | {"seconds": -1}]}))
     assert drawn(tmp_path, "complexity").missing
+
+
+STEP_SIZES = {"set_size": 64, "neighbourhood": 8, "lift_samples": 1, "layers": 2, "batch": 1}
+
+
+def step_costs(powers: dict[str, float]) -> dict[str, Any]:
+    """Training steps whose time grows with these powers of their sizes, and memory linearly."""
+    points = []
+    for name, held in STEP_SIZES.items():
+        for factor in (1, 2, 4, 8):
+            sizes = STEP_SIZES | {name: held * factor}
+            seconds = math.prod(sizes[size] ** power for size, power in powers.items())
+            # What does not grow is seen at the smallest size, which does not count.
+            megabytes = math.prod(sizes.values()) + (100 if factor == 1 else 0)
+            points.append({**sizes, "seconds": seconds, "megabytes": megabytes})
+    return {
+        "schema_version": 2,
+        "settings": {"steps": {"held": STEP_SIZES}},
+        "steps": [
+            {"model": model, **point} for model in ("LieTransformer", "another") for point in points
+        ],
+    }
+
+
+def test_growth_shows_the_exponents(tmp_path: Path) -> None:
+    powers = dict(zip(STEP_SIZES, (2.0, 0.5, 1.5, 0.0, 1.0), strict=True))
+    results = Results(tmp_path)
+    path = results.add_measurement("complexity", step_costs(powers))
+    results.write()
+    drawing = drawn(tmp_path, "growth")
+    assert not drawing.missing
+    assert "64 points, 8 neighbours" in drawing.caption
+    texts = [{text.get_text() for text in axis.texts} for axis in axes_of(drawing)]
+    assert texts[:5] == [{f"{power:.2f}"} for power in powers.values()]
+    assert texts[5:] == [{"1.00"}] * 5
+    path.write_text(json.dumps(step_costs(powers) | {"settings": {}}))
+    assert drawn(tmp_path, "growth").missing
+
+
+@pytest.mark.parametrize("name", ["complexity", "growth"])
+def test_costs_of_an_older_version_are_to_be_measured_again(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    results = Results(tmp_path)
+    results.add_measurement("complexity", {"schema_version": 1, "measurements": []})
+    results.write()
+    assert drawn(tmp_path, name).missing
+    assert "expected schema version 2; found 1" in caplog.text
+    assert "snakemake --cores all complexity" in caplog.text
 
 
 def test_trajectories_of_another_dataset_are_not_drawn(

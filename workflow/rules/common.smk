@@ -39,9 +39,15 @@ FIGURES = {
     "figure10": ["data_efficiency"],
     "figure11": ["data_efficiency"],
     "complexity": [],
+    "growth": [],
 }
 # Figures of what is measured without training.
-MEASURED = {"figure2": "lifting", "figure3": "invariance", "complexity": "complexity"}
+MEASURED = {
+    "figure2": "lifting",
+    "figure3": "invariance",
+    "complexity": "complexity",
+    "growth": "complexity",
+}
 PARTS = {
     "constellations": ["constellations"],
     "springs": ["data_efficiency", "parameter_efficiency", "ablations"],

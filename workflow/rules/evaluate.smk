@@ -53,8 +53,8 @@ rule track:
         "lietransformer sync {params.folder} --tracking {params.uri:q} >{log} 2>&1"
 
 
-# What is computed without training: the invariance error (Figure 3), the cost of the layers
-# (appendix G), an example of lifting (Figure 2).
+# What is computed without training: the invariance error (Figure 3), the cost of layers (appendix
+# G) and of training steps, an example of lifting (Figure 2).
 rule measure:
     output:
         RESULTS / "{measurement}.json",

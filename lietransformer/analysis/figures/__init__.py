@@ -11,6 +11,7 @@ from lietransformer.analysis.figures import (
     figure3,
     figure4,
     figure10,
+    growth,
     parameter_efficiency,
     rollout_error,
     trajectories,
@@ -31,6 +32,7 @@ FIGURES: dict[str, Callable[[Sweep], Drawing]] = {
     "figure10": figure10.draw,
     "figure11": trajectories.draw_figure11,
     "complexity": costs.draw,  # which the paper does not have
+    "growth": growth.draw,  # nor this one
 }
 
 

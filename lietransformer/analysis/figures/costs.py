@@ -1,10 +1,11 @@
 """Time and memory of the layers against set size and neighbourhood: appendix G, measured."""
 
+from collections.abc import Sequence
 from typing import get_args
 
 from matplotlib.axes import Axes
 
-from lietransformer.analysis.costs import Cost, Costs, Curve, Size, read_costs
+from lietransformer.analysis.costs import Cost, Costs, Curve, Size, StepCosts, read_costs
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.style import PAGE, Look, new_figure, say_nothing_to_draw
 from lietransformer.analysis.provenance import short_commit
@@ -20,8 +21,8 @@ _SIZES: dict[Size, str] = {
     "set_size": r"group elements $|G_f|$",
     "neighbourhood": r"neighbourhood $n$",
 }
-_COSTS: dict[Cost, str] = {"seconds": "seconds", "megabytes": "peak memory, MB"}
-_WHAT = "the measurement of\n`lietransformer complexity`"
+COSTS: dict[Cost, str] = {"seconds": "seconds", "megabytes": "peak memory, MB"}
+WHAT = "the measurement of\n`lietransformer complexity`"
 
 
 def draw(sweep: Sweep) -> Drawing:
@@ -39,15 +40,15 @@ def draw(sweep: Sweep) -> Drawing:
         for along, axis in zip(get_args(Size), row, strict=True):
             axis.set(xlabel=_SIZES[along])
             if costs is None:
-                say_nothing_to_draw(axis, _WHAT)
+                say_nothing_to_draw(axis, WHAT)
             else:
                 _draw_curves(axis, costs, cost, along)
-        row[0].set_ylabel(_COSTS[cost])
+        row[0].set_ylabel(COSTS[cost])
     nothing = sweep.runs.iloc[:0]
     if costs is None:
-        return Drawing(figure, caption, nothing, [_WHAT.replace("\n", " ")])
+        return Drawing(figure, caption, nothing, [WHAT.replace("\n", " ")])
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    return Drawing(figure, caption, nothing, origin=_origin(sweep, costs))
+    return Drawing(figure, caption, nothing, origin=origin(sweep, costs))
 
 
 def _draw_curves(axis: Axes, costs: Costs, cost: Cost, along: Size) -> None:
@@ -71,17 +72,21 @@ def _draw_curves(axis: Axes, costs: Costs, cost: Cost, along: Size) -> None:
         if longest is None or len(curve.sizes) > len(longest.sizes):
             longest = curve
     if longest is not None:
-        first, last = longest.sizes[0], longest.sizes[-1]
-        low = longest.costs[0] / 6
-        ends = [low, low * last / first]
-        axis.plot([first, last], ends, color="#aaaaaa", linewidth=0.8, label="slope 1")
+        draw_slope(axis, longest.sizes, longest.costs[0] / 6)
         other = "neighbourhoods of" if along == "set_size" else "among"
         axis.set_xticks(longest.sizes, labels=[f"{size:g}" for size in longest.sizes])
         axis.minorticks_off()
         axis.set_title(f"{other} {longest.fixed:g} elements")
 
 
-def _origin(sweep: Sweep, costs: Costs) -> list[str]:
+def draw_slope(axis: Axes, sizes: Sequence[float], low: float) -> None:
+    """A grey line of slope 1 from a cost at the first size."""
+    ends = [low, low * sizes[-1] / sizes[0]]
+    axis.plot([sizes[0], sizes[-1]], ends, color="#aaaaaa", linewidth=0.8, label="slope 1")
+
+
+def origin(sweep: Sweep, costs: Costs | StepCosts) -> list[str]:
+    """Where the numbers come from."""
     return [
         f"Measurement: {sweep.measurements['complexity'].name}, one thread of {costs.machine}.",
         f"Commit: {short_commit(costs.commit) if costs.commit else 'unknown'}.",
