@@ -14,6 +14,8 @@ def reason_against(experiment: Experiment) -> str | None:
         return f"what {config.model} computes depends on numbers, not on shapes"
     if any(getattr(module, "updates_buffers", False) for module in experiment.model.modules()):
         return f"{config.model} learns averages of what it sees, beside its parameters"
+    if config.precision == "bf16":
+        return "in bf16 torch cannot stack all operations, such as those of a force"
     draws_nothing = experiment.sampling(0) is None
     return None if draws_nothing else _reason_against_drawing_ahead(experiment)
 

@@ -304,6 +304,7 @@ def test_models_that_cannot_be_stacked(qm9_file: Path, springs_file: Path) -> No
         (settings(**{**molecules, "model": "LieConv-T3"}), "learns averages"),
         (settings(**{**molecules, "model": "LieConv-SE3"}), "learns averages"),
         (settings(**many_parts), "several parts"),
+        (tiny(springs_file, precision="bf16"), "in bf16"),
         (settings(**{**molecules, "architecture": some_balls}), "in another order"),
         (
             tiny(springs_file, model="LieTransformer-SE2", architecture=random_lift),
