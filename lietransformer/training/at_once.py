@@ -21,7 +21,8 @@ from lietransformer.training.interruption import Interrupted
 from lietransformer.training.loop import STEPS_BETWEEN_READS, Run
 from lietransformer.training.machine import monitoring
 from lietransformer.training.repetition import Recorder
-from lietransformer.training.stack import Stack, reason_against
+from lietransformer.training.stack import Stack
+from lietransformer.training.stackable import reason_against
 from lietransformer.training.state import Diverged, RunState
 
 log = logging.getLogger(__name__)

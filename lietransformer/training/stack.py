@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.random import Drawn, Request, stream
 from lietransformer.training.drawing import DrawingAhead, enlarged
 from lietransformer.training.experiment import Experiment
@@ -155,26 +154,6 @@ class _Loss(nn.Module):
 
     def forward(self, batch: Any, generator: torch.Generator | None) -> Tensor:
         return self._experiment.loss_with(batch, generator)
-
-
-def reason_against(experiment: Experiment) -> str | None:
-    """Why models of an experiment cannot be stacked; None if they can."""
-    config, model = experiment.config, experiment.model
-    settings = config.preset().config
-    if isinstance(settings, SpecialistConfig):
-        return f"what {config.model} computes depends on numbers, not on shapes"
-    if any(getattr(module, "updates_buffers", False) for module in model.modules()):
-        return f"{config.model} learns averages of what it sees, beside its parameters"
-    if experiment.sampling(0) is None:
-        return None
-    if config.task == "springs":
-        return f"{config.model} draws random numbers anew for each trajectory"
-    parts = (getattr(settings, name, None) for name in ("lift", "neighbourhood"))
-    random_parts = sum(part is not None and part.is_random for part in parts)
-    drawing = DrawingAhead(experiment.task, experiment.predictor)
-    if len(drawing.requests(experiment.largest_batch())) > random_parts:
-        return "neighbours are chosen in several parts, which depend on the size of a batch"
-    return None
 
 
 def _largest_shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:

@@ -17,7 +17,8 @@ from lietransformer.training.experiment import Experiment
 from lietransformer.training.interruption import Interrupted, Interruption
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
-from lietransformer.training.stack import Stack, reason_against
+from lietransformer.training.stack import Stack
+from lietransformer.training.stackable import reason_against
 from tests.training.recording import RecordingOnPaper
 from tests.training.runs import (
     command,
@@ -32,7 +33,7 @@ SEEDS = (0, 1, 5)
 SMALL = {"width": 8, "layers": 1, "heads": 2}
 MOLECULES: dict[str, Any] = {
     **{"task": "qm9", "model": "LieTransformer-T3", "target": "homo", "threads": 1},
-    **{"architecture": {**SMALL, "neighbourhood": {"ball": 20, "samples": 17}}},
+    **{"architecture": {**SMALL, "neighbourhood": {"ball": 30, "samples": 17}}},
     **{"n_train": 24, "batch_size": 8, "epochs": 2, "evaluation_batch_size": 10},
     **{"validation_examples": 10, "test_examples": 10, "augmentation": "SO3"},
 }
@@ -142,13 +143,27 @@ def test_constellations(tmp_path: Path, constellations_file: Path, model: str) -
         assert_close(tmp_path / "at once" / folder, tmp_path / "apart" / folder, rtol=1e-9)
 
 
-@pytest.mark.parametrize("model", ["LieTransformer-T3", "LieTransformer-SE3"])
-def test_molecules(tmp_path: Path, qm9_file: Path, model: str) -> None:
-    """Of different size, with samples of neighbours that a small batch does not need."""
+@pytest.mark.parametrize(
+    ("model", "neighbourhood"),
+    [
+        ("LieTransformer-T3", {"ball": 30, "samples": 17}),  # which a small batch does not need
+        ("LieTransformer-SE3", {"ball": 12, "samples": 8}),
+    ],
+)
+def test_molecules(
+    tmp_path: Path, qm9_file: Path, model: str, neighbourhood: dict[str, int]
+) -> None:
+    """Of different size, with lift samples and samples of neighbours."""
 
     def configs(seed: int) -> RunConfig:
         given = {**MOLECULES, "model": model, "data": qm9_file, "seed": seed}
-        return settings(**given, precision="float64")
+        architecture = {**SMALL, "neighbourhood": neighbourhood}
+        return settings(**{**given, "architecture": architecture}, precision="float64")
+
+    experiment = Experiment(configs(0))
+    assert reason_against(experiment) is None
+    widths = {batch.positions.shape[1] for batch in experiment.batches(0)}
+    assert len(widths) > 1
 
     apart(configs, tmp_path / "apart")
     at_once(configs, tmp_path / "at once")
@@ -283,11 +298,14 @@ def test_models_that_cannot_be_stacked(qm9_file: Path, springs_file: Path) -> No
     small = {"width": 8, "layers": 1}
     molecules = {**MOLECULES, "data": qm9_file, "architecture": small}
     many_parts = {**MOLECULES, "data": qm9_file, "n_train": 3000, "batch_size": 3000}
+    some_balls = {**SMALL, "neighbourhood": {"ball": 20, "samples": 17}}
     random_lift = {"lift": {"scheme": "random", "samples": 2}, **SMALL}
     for config, reason in (
         (settings(**{**molecules, "model": "LieConv-T3"}), "learns averages"),
         (settings(**{**molecules, "model": "LieConv-SE3"}), "learns averages"),
         (settings(**many_parts), "several parts"),
+        (tiny(springs_file, precision="bf16"), "in bf16"),
+        (settings(**{**molecules, "architecture": some_balls}), "in another order"),
         (
             tiny(springs_file, model="LieTransformer-SE2", architecture=random_lift),
             "for each trajectory",
