@@ -162,8 +162,9 @@ class LieSelfAttention(nn.Module):
         self, geometry: PairGeometry, joint: Tensor, coordinates: Tensor, *mlp: Tensor
     ) -> Tensor:
         """`_pool` as a function of all that it can be differentiated by."""
+        query, key, value = self._heads_of(joint)
         location = MLPLocation.score(coordinates, mlp)
-        return _side_by_side(self._attend(*self._heads_of(joint), geometry, location))
+        return _side_by_side(self._attend(query, key, value, geometry, location))
 
     def _project(self, features: Tensor) -> Tensor:
         """Queries, keys and values of all heads, by one matrix product instead of three."""
