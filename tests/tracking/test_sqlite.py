@@ -64,9 +64,9 @@ def test_a_run_is_in_the_store_when_it_has_ended(
     assert run.info.end_time == round(result["ended"] * 1000)
 
     config = json.loads((out / "config.json").read_text())["config"]
-    # Neither place nor threads nor compilation tell runs apart; an architecture is tracked key by
-    # key.
-    left_out = {"data", "architecture", "threads", "compile"}
+    # Neither place nor threads nor compilation nor recording tell runs apart; an architecture is
+    # tracked key by key.
+    left_out = {"data", "architecture", "threads", "compile", "graphs"}
     assert config.keys() - run.data.params.keys() == left_out
     for name in config.keys() - left_out:
         assert run.data.params[name] == str(config[name])
