@@ -89,7 +89,8 @@ def _attend(
     elements: Float[Tensor, "1 g m m"],
     group: Group,
 ) -> Float[Tensor, "1 g width"]:
-    query, key, value = (x[:, 0] for x in attention._project(features))
+    joint = attention._project(features)
+    query, key, value = (x[:, 0] for x in attention._heads_of(joint))
     of_content = (query / math.sqrt(query.shape[-1])) @ (key.mT @ value)
     of_location = _in_c(attention, value, elements[0])
     if of_location is None:

@@ -30,7 +30,7 @@ _FIRST = len(_BATCH_AXES) + 1
 
 def pair_mlp(
     query: Float[Tensor, "heads batch g hidden"],
-    key: Float[Tensor, "heads batch g hidden"],
+    key: Float[Tensor, "heads batch n hidden"],
     location: Float[Tensor, "#heads width batch g key"],
     indices: Int[Tensor, "batch g key"] | None,
     of_location: Float[Tensor, "heads width hidden"],
