@@ -113,7 +113,7 @@ def test_a_browser_shows_snakemakes_own_report(
         browser.click("a[iconname=information-circle]")
         browser.find("body", caption)
     captions = browser.run("return Object.values(results).map(own => own.caption)")
-    assert len(captions) == len(set(captions)) + 2 == 1 + 4 + 11  # tables are there in two formats
+    assert len(captions) == len(set(captions)) + 2 == 1 + 4 + 12  # tables are there in two formats
     browser.click("a", "Figures")
     browser.click("a[iconname=eye]")
     browser.wait(lambda: browser.run("return document.images[0]?.naturalWidth > 0"))
