@@ -1,12 +1,14 @@
 """Small runs of the real engine, and what of them has to be the same every time."""
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from lietransformer.training.config import RunConfig
+from lietransformer.training.interruption import Interruption
 from lietransformer.training.run_folder import RunFolder, load
 
 TINY: dict[str, Any] = {
@@ -89,3 +91,17 @@ def numbers(folder: Path) -> dict[str, Any]:
 def weights_are_finite(folder: Path) -> bool:
     states = load(RunFolder(folder).model_file)
     return all(torch.isfinite(t).all() for state in states.values() for t in state.values())
+
+
+class After(Interruption):
+    """Asks to stop at the n-th time that it is looked at: anywhere in the run."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.left = looks
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            self.signal = signal.SIGTERM
+        super().check()

@@ -1,6 +1,5 @@
 """Several seeds at once have the numbers of separate runs, to rounding, and go on as they do."""
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,14 @@ from lietransformer.cli import main
 from lietransformer.training.at_once import OneRun, RunsAtOnce, group_runs
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
-from lietransformer.training.interruption import Interrupted, Interruption
+from lietransformer.training.interruption import Interrupted
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
 from lietransformer.training.stack import Stack
 from lietransformer.training.stackable import reason_against
 from tests.training.recording import RecordingOnPaper
 from tests.training.runs import (
+    After,
     command,
     constellations,
     numbers,
@@ -37,20 +37,6 @@ MOLECULES: dict[str, Any] = {
     **{"n_train": 24, "batch_size": 8, "epochs": 2, "evaluation_batch_size": 10},
     **{"validation_examples": 10, "test_examples": 10, "augmentation": "SO3"},
 }
-
-
-class _After(Interruption):
-    """Asks to stop at the n-th time that it is looked at."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self.left = looks
-
-    def check(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            self.signal = signal.SIGTERM
-        super().check()
 
 
 Settings = Callable[[int], RunConfig]
@@ -188,7 +174,7 @@ def test_stopped_anywhere(tmp_path: Path, springs_file: Path) -> None:
     while True:
         path = tmp_path / str(stops)
         try:
-            at_once(configs, path, interruption=_After(13 * stops))
+            at_once(configs, path, interruption=After(13 * stops))
         except Interrupted:
             results = at_once(configs, path)
             assert {result["sessions"] for result in results} == {2}
@@ -204,7 +190,7 @@ def test_a_run_can_go_on_alone_and_in_company(tmp_path: Path, springs_file: Path
     configs = springs(springs_file, precision="float64")
     apart(configs, tmp_path / "apart")
     with pytest.raises(Interrupted):
-        at_once(configs, tmp_path / "mixed", interruption=_After(2))
+        at_once(configs, tmp_path / "mixed", interruption=After(2))
     apart(configs, tmp_path / "mixed", SEEDS[:1])
     results = at_once(configs, tmp_path / "mixed")
     assert [result["sessions"] for result in results] == [2, 2, 2]
@@ -219,11 +205,11 @@ def test_one_that_was_left_behind_catches_up(tmp_path: Path, springs_file: Path)
     at_once(configs, tmp_path / "undisturbed")
     path = tmp_path / "killed"
     with pytest.raises(Interrupted):
-        at_once(configs, path, interruption=_After(1))
+        at_once(configs, path, interruption=After(1))
     (checkpoint,) = (path / ".resume" / "seed-1").glob("*.pt")
     old = checkpoint.read_bytes()
     with pytest.raises(Interrupted):
-        at_once(configs, path, interruption=_After(15))
+        at_once(configs, path, interruption=After(15))
     assert load(checkpoint)["progress"]["step"] > 2
     checkpoint.write_bytes(old)
     assert load(checkpoint)["progress"]["step"] == 1
@@ -316,7 +302,6 @@ def test_models_that_cannot_be_stacked(qm9_file: Path, springs_file: Path) -> No
 
 
 def test_specialists_cannot_be_stacked(qm9_file: Path) -> None:
-    pytest.importorskip("torch_geometric")
     given = {**MOLECULES, "data": qm9_file, "architecture": {}, "model": "SchNet"}
     assert "depends on numbers" in str(reason_against(Experiment(settings(**given))))
 

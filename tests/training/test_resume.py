@@ -22,23 +22,9 @@ from lietransformer.training.experiment import Experiment
 from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
-from tests.training.runs import command, constellations, numbers, tiny
+from tests.training.runs import After, command, constellations, numbers, tiny
 
 COMMAND = Path(sys.executable).with_name("lietransformer")
-
-
-class _After(Interruption):
-    """Asks to stop at the n-th time that it is looked at: anywhere in the run."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self.left = looks
-
-    def check(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            self.signal = signal.SIGTERM
-        super().check()
 
 
 def run(config: RunConfig, path: Path, **options: Any) -> Run:
@@ -85,7 +71,7 @@ def test_stopped_at_every_place(
     while True:
         path = tmp_path / str(looks)
         try:
-            run(config, path, interruption=_After(looks)).execute()
+            run(config, path, interruption=After(looks)).execute()
         except Interrupted:
             assert not RunFolder(path).is_done
             result = run(config, path).execute()
@@ -132,7 +118,7 @@ def test_stopped_again_and_again(
         sessions += 1
         try:
             # Enough to come to the end of the longest test: less would lead nowhere.
-            run(tiny(springs_file), tmp_path / "run", interruption=_After(12)).execute()
+            run(tiny(springs_file), tmp_path / "run", interruption=After(12)).execute()
         except Interrupted:
             continue
     assert sessions > 4
@@ -150,7 +136,7 @@ def test_random_models_and_augmentation_go_on_where_they_were(
     )
     run(config, tmp_path / "whole").execute()
     with pytest.raises(Interrupted):
-        run(config, tmp_path / "parts", interruption=_After(4)).execute()
+        run(config, tmp_path / "parts", interruption=After(4)).execute()
     run(config, tmp_path / "parts").execute()
     for name in ("metrics.jsonl", "model.pt"):
         assert (tmp_path / "whole" / name).exists()
@@ -166,7 +152,7 @@ def test_what_an_explosion_is_compared_with_is_in_the_checkpoint(
     changes = {"learning_rate": 10, "n_train": 5, "epochs": 9, "evaluations": 1}
     config = tiny(springs_file, schedule="constant", **changes)
     with pytest.raises(Interrupted):
-        run(config, tmp_path / "run", interruption=_After(1)).execute()
+        run(config, tmp_path / "run", interruption=After(1)).execute()
     diverged = run(config, tmp_path / "run").execute()["diverged"]
     assert diverged["step"] == 1
     assert "1e+06 times the first one" in diverged["what"]
@@ -177,7 +163,7 @@ def test_outputs_that_a_workflow_system_removed(
 ) -> None:
     """The curves are in the checkpoint, too."""
     with pytest.raises(Interrupted):
-        run(tiny(springs_file), tmp_path / "run", interruption=_After(9)).execute()
+        run(tiny(springs_file), tmp_path / "run", interruption=After(9)).execute()
     for path in (tmp_path / "run").iterdir():
         path.unlink()
     (tmp_path / "run").rmdir()
@@ -280,7 +266,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
         run(
             tiny(springs_file),
             tmp_path / "run",
-            interruption=_After(24),
+            interruption=After(24),
             seconds_between_checkpoints=0.0,
         ).execute()
     monkeypatch.undo()
@@ -315,7 +301,7 @@ def test_two_processes_on_one_folder(tmp_path: Path, springs_file: Path) -> None
 
 def test_settings_that_changed_are_refused(tmp_path: Path, springs_file: Path) -> None:
     with pytest.raises(Interrupted):
-        run(tiny(springs_file), tmp_path / "run", interruption=_After(4)).execute()
+        run(tiny(springs_file), tmp_path / "run", interruption=After(4)).execute()
     with pytest.raises(UserError, match=r"seed: 0 there, 3 here.*--force"):
         run(tiny(springs_file, seed=3), tmp_path / "run").execute()
     run(tiny(springs_file), tmp_path / "run").execute()
@@ -325,7 +311,7 @@ def test_settings_that_changed_are_refused(tmp_path: Path, springs_file: Path) -
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, springs_file: Path) -> None:
     with pytest.raises(Interrupted):
-        run(tiny(springs_file), tmp_path / "run", interruption=_After(4)).execute()
+        run(tiny(springs_file), tmp_path / "run", interruption=After(4)).execute()
     (path,) = (tmp_path / ".resume" / "run").glob("*.pt")
     content = load(path)
     torch.save({**content, "hash": "f" * 64}, path)

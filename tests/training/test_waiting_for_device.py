@@ -105,6 +105,6 @@ def test_no_step_of_several_seeds_waits(
 )
 def test_what_waits_is_seen(waits: Callable[[torch.Tensor], object]) -> None:
     x = torch.ones(3, device="meta")
-    refused = (Waited, RuntimeError, NotImplementedError)
-    with pytest.raises(refused), NoNewConstants(), NoWaiting():
+    # Of the latter kind is also what torch says where there is no number to give.
+    with pytest.raises((Waited, RuntimeError)), NoNewConstants(), NoWaiting():
         waits(x)
