@@ -72,11 +72,11 @@ def takes(positions: Tensor) -> bool:
     Not inside of forward differentiation, vmap, autocast, or the compiler.
     """
     return (
-        len(positions) > 0
+        not torch.compiler.is_compiling()  # first: it cannot trace the rest
+        and len(positions) > 0
         and _is_plain(positions)
         and forward_ad._current_level < 0
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
     )
 
 

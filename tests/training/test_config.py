@@ -58,8 +58,8 @@ def test_the_device_is_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compiled_where_it_pays() -> None:
-    long = run(task="springs", model="LieConv-T2", n_train=10)
-    short = run(task="springs", model="LieConv-T2", n_train=10, epochs=50)
+    long = run(task="springs", model="Graph network (Hamiltonian)", n_train=10)
+    short = run(task="springs", model="Graph network (Hamiltonian)", n_train=10, epochs=50)
     other = run(task="constellations", model="LieTransformer-T2")
     assert [config.compile for config in (long, short, other)] == [True, False, False]
 
@@ -70,6 +70,7 @@ def test_what_has_passes_of_its_own_is_compiled_only_without_them(
     monkeypatch.setattr(library, "is_possible", lambda: True)
     springs = {"task": "springs", "model": "LieTransformer-T2", "n_train": 10}
     assert not run(**springs).compile
+    assert not run(**springs | {"model": "LieConv-T2"}).compile
     assert run(**springs, precision="float64").compile
     assert run(**springs, device="cuda").compile
     assert run(**springs, architecture={"attention": {"normalisation": "softmax"}}).compile
