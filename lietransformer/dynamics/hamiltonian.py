@@ -127,7 +127,7 @@ class _Prepared:
     def potential(self, position: Tensor, features: Tensor) -> second_order.Potential | None:
         """That of the present parameters; None where it cannot be used."""
         potential = self._potential
-        if potential is not None and potential.is_up_to_date and second_order.takes(position):
+        if potential is not None and potential.serves(position):
             return potential
         if not second_order.applies(self._model, position, features):
             return None

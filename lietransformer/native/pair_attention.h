@@ -250,5 +250,5 @@ static void attention_second(long examples, struct locations where, const row3 *
         store(by_k, PART(by_qkv, K));
         store(by_v, PART(by_qkv, V));
     }
-    if (by_qkv) clear_rest(examples * POINTS * 3, *by_qkv);
+    clear_rest(examples * POINTS * 3, *by_qkv);
 }

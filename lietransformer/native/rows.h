@@ -56,6 +56,14 @@ static void activate_with_tangent(long count, const void *x, const void *t, void
     }
 }
 
+/* y += x */
+static void add(long count, const void *x, void *y)
+{
+    const vector *from = x;
+    vector *to = y;
+    EACH_VECTOR to[k] += from[k];
+}
+
 /* sum += each row of x */
 static void add_rows_up(long rows, long length, const void *x, float *sum)
 {

@@ -1,15 +1,10 @@
 /* A LieTransformer V and its derivatives: ∂V/∂x for what the layers see of positions, which are
    the scores of locations, and the gradient of the tangent of V.
 
-   Between two matrix products of such a model there is little to compute. Therefore one thread
-   takes some examples, a chunk, through all layers: what one operation leaves in the caches, the
-   next one finds there, and threads need not wait for each other. Chunks do not depend on the
-   number of threads, so neither does any sum.
-
    The sizes are given by the compiler's command line: POINTS, the elements of an example; LAYERS;
    HEADS; HEAD_WIDTH; ROW_LENGTH, WIDTH filled up to whole machine vectors. All that fills up is
-   zero. The features of elements at the first layer, x0, and their queries, keys and values, qkv0,
-   do not depend on positions: they are given. */
+   zero. The features of elements at the first layer, and their queries, keys and values, do not
+   depend on positions: they are given. */
 
 #include <string.h>
 
@@ -18,6 +13,8 @@
 
 typedef float row[ROW_LENGTH];
 typedef row row3[3];
+typedef row features[POINTS];
+typedef row3 prepared[POINTS];
 
 #include "lanes.h"
 #include "rows.h"
@@ -27,7 +24,7 @@ typedef row row3[3];
 #include "layer_norm.h"
 #include "pair_attention.h"
 
-/* A linear map in both orientations, and what is added. */
+/* A linear map, and what is added. */
 struct linear {
     row weight[ROW_LENGTH];
     row bias;
@@ -144,19 +141,6 @@ static long lay_out_scratch(float *base, long examples, struct scratch *s)
     return at;
 }
 
-/* How many numbers they are. */
-long stored_size(long examples)
-{
-    struct stored s;
-    return lay_out_stored(0, examples, &s);
-}
-
-long scratch_size(long examples)
-{
-    struct scratch s;
-    return lay_out_scratch(0, examples, &s);
-}
-
 /* ---- rows of features */
 
 /* Numbers of a row, and of the three of queries, keys and values. */
@@ -194,9 +178,11 @@ static void add_linear_gradient(long rows, const row *a, const row *x, const row
 
 /* Where the numbers of a layer's locations begin. */
 #define OF_LAYER(array) ((array) + l * HEADS * where.stride)
+/* Queries, keys and values of a layer. */
+#define QKV (l ? s->layers[l].qkv : given[0])
 
 static void value(long examples, struct locations where, const struct parameters *p,
-                  const struct transposes *w, const row *x0, const row3 *qkv0,
+                  const struct transposes *w, const features *x0, const prepared *given,
                   const float *location, struct stored *s, struct scratch *work)
 {
     long rows = examples * POINTS;
@@ -208,11 +194,9 @@ static void value(long examples, struct locations where, const struct parameters
             normalise(rows, x, s->layers[l].normal, s->layers[l].inverse);
             scale_and_shift(rows, &layer->attention_norm, s->layers[l].normal, h);
             map(rows, ONE, THREE, h, w->layers[l].qkv, layer->qkv_bias, s->layers[l].qkv);
-        } else {
-            memcpy(s->layers[l].qkv, qkv0, rows * sizeof(row3));
         }
-        attention_value(examples, where, s->layers[l].qkv, OF_LAYER(location),
-                        s->layers[l].scores, s->layers[l].attended);
+        attention_value(examples, where, QKV, OF_LAYER(location), s->layers[l].scores,
+                        s->layers[l].attended);
         for (long r = 0; r < rows; r++)
             for (int i = 0; i < ROW_LENGTH; i++) x[r][i] += layer->output.bias[i];
         add_map(rows, ONE, ONE, s->layers[l].attended, w->layers[l].output, x);
@@ -231,7 +215,8 @@ static void value(long examples, struct locations where, const struct parameters
 }
 
 static void gradient(long examples, struct locations where, const struct parameters *p,
-                     struct stored *s, struct scratch *work, float *by_location)
+                     const prepared *given, struct stored *s, struct scratch *work,
+                     float *by_location)
 {
     long rows = examples * POINTS;
     row *u = work->u, *g = work->b;
@@ -253,9 +238,9 @@ static void gradient(long examples, struct locations where, const struct paramet
                           s->layers[l].mlp_inverse, s->layers[l].by_mlp_norm, g);
         memcpy(s->layers[l].by_sum, g, rows * sizeof(row));
         map(rows, ONE, ONE, g, layer->output.weight, 0, s->layers[l].by_attended);
-        attention_gradient(examples, where, s->layers[l].qkv, s->layers[l].scores,
-                           s->layers[l].by_attended, s->layers[l].by_scores,
-                           OF_LAYER(by_location), l ? s->layers[l].by_qkv : 0);
+        attention_gradient(examples, where, QKV, s->layers[l].scores, s->layers[l].by_attended,
+                           s->layers[l].by_scores, OF_LAYER(by_location),
+                           l ? s->layers[l].by_qkv : 0);
         if (!l) break; /* what the first layer is given does not depend on positions */
         map(rows, THREE, ONE, s->layers[l].by_qkv, layer->qkv, 0, s->layers[l].by_norm);
         add_norm_gradient(rows, &layer->attention_norm, s->layers[l].normal,
@@ -264,8 +249,8 @@ static void gradient(long examples, struct locations where, const struct paramet
 }
 
 static void tangent(long examples, struct locations where, const struct parameters *p,
-                    const struct transposes *w, const struct stored *s, const float *t_location,
-                    struct scratch *t)
+                    const struct transposes *w, const prepared *given, const struct stored *s,
+                    const float *t_location, struct scratch *t)
 {
     long rows = examples * POINTS;
     row *x = t->x, *h = t->h;
@@ -278,9 +263,8 @@ static void tangent(long examples, struct locations where, const struct paramete
                          s->layers[l].inverse, x, t->layers[l].norm);
             map(rows, ONE, THREE, t->layers[l].norm, w->layers[l].qkv, 0, t->layers[l].qkv);
         }
-        attention_tangent(examples, where, s->layers[l].qkv, l ? t->layers[l].qkv : 0,
-                          s->layers[l].scores, OF_LAYER(t_location), t->layers[l].scores,
-                          t->layers[l].attended);
+        attention_tangent(examples, where, QKV, l ? t->layers[l].qkv : 0, s->layers[l].scores,
+                          OF_LAYER(t_location), t->layers[l].scores, t->layers[l].attended);
         add_map(rows, ONE, ONE, t->layers[l].attended, w->layers[l].output, x);
         memcpy(t->layers[l].middle, x, rows * sizeof(row));
         norm_tangent(rows, &layer->mlp_norm, s->layers[l].mlp_normal, s->layers[l].mlp_inverse,
@@ -297,11 +281,11 @@ static void tangent(long examples, struct locations where, const struct paramete
     map(examples, ONE, ONE, t->activated[1], w->head[1], 0, t->head[1]);
 }
 
-/* The gradient of the tangent, by what the first layer is given, by locations, and added to
-   `sums` that by the parameters. */
+/* The gradient of the tangent by locations, and those that are added to others. */
 static void second(long examples, struct locations where, const struct parameters *p,
-                   const struct stored *s, struct scratch *t, float *by_location,
-                   struct parameters *sums, row *by_x0, row3 *by_qkv0)
+                   const prepared *given, const struct stored *s, struct scratch *t,
+                   float *by_location, struct parameters *sums, features *by_x0,
+                   prepared *by_given)
 {
     long rows = examples * POINTS;
     row *a = t->a, *u = t->u, *h = t->h, *dh = t->t, *b = t->b, *x = t->x;
@@ -342,10 +326,9 @@ static void second(long examples, struct locations where, const struct parameter
         add_linear_gradient(rows, b, s->layers[l].attended, s->layers[l].by_sum,
                             t->layers[l].attended, &sum->output);
         map(rows, ONE, ONE, b, layer->output.weight, 0, x);
-        attention_second(examples, where, s->layers[l].qkv, l ? t->layers[l].qkv : 0,
-                         s->layers[l].scores, t->layers[l].scores, s->layers[l].by_attended,
-                         s->layers[l].by_scores, x, OF_LAYER(by_location),
-                         l ? t->by_qkv : by_qkv0);
+        attention_second(examples, where, QKV, l ? t->layers[l].qkv : 0, s->layers[l].scores,
+                         t->layers[l].scores, s->layers[l].by_attended, s->layers[l].by_scores,
+                         x, OF_LAYER(by_location), t->by_qkv);
         if (!l) break;
         scale_and_shift(rows, &layer->attention_norm, s->layers[l].normal, h);
         add_weight_gradient(rows, THREE, ONE, t->by_qkv, h, sum->qkv);
@@ -355,49 +338,8 @@ static void second(long examples, struct locations where, const struct parameter
         add_norm_second(rows, &layer->attention_norm, s->layers[l].normal, s->layers[l].inverse,
                         t->layers[l].input, s->layers[l].by_norm, x, b, &sum->attention_norm);
     }
-    memcpy(by_x0, b, rows * sizeof(row));
+    add(rows * ROW_LENGTH, b, by_x0);
+    add(rows * 3 * ROW_LENGTH, t->by_qkv, by_given);
 }
 
-/* ---- all examples, chunk by chunk */
-
-/* The gradient of V by the scores of locations, (LAYERS, HEADS, batch, columns).
-
-   stored: stored_size(chunk) for each chunk, or, if it need not be kept, for each thread;
-   scratch: scratch_size(chunk) for each thread. */
-void first_order(long batch, long chunk, long threads, long columns, const long *column,
-                 const struct parameters *p, const struct transposes *w, const row *x0,
-                 const row3 *qkv0, const float *location, long keep, float *stored,
-                 float *scratch, float *by_location)
-{
-    EACH_CHUNK {
-        struct locations where = WHERE;
-        struct stored s;
-        struct scratch work;
-        long size = stored_size(chunk);
-        lay_out_stored(keep ? THIS_CHUNKS(stored, size) : THIS_THREADS(stored, size), chunk, &s);
-        lay_out_scratch(THIS_THREADS(scratch, scratch_size(chunk)), chunk, &work);
-        value(EXAMPLES, where, p, w, x0 + first * POINTS, qkv0 + first * POINTS,
-              location + first * columns, &s, &work);
-        gradient(EXAMPLES, where, p, &s, &work, by_location + first * columns);
-    }
-}
-
-/* The gradient of the tangent of V, for the tangent of the scores of locations.
-
-   sums: of each chunk, added to. */
-void second_order(long batch, long chunk, long threads, long columns, const long *column,
-                  const struct parameters *p, const struct transposes *w, float *stored,
-                  float *scratch, const float *t_location, float *by_location,
-                  struct parameters *sums, row *by_x0, row3 *by_qkv0)
-{
-    EACH_CHUNK {
-        struct locations where = WHERE;
-        struct stored s;
-        struct scratch work;
-        lay_out_stored(THIS_CHUNKS(stored, stored_size(chunk)), chunk, &s);
-        lay_out_scratch(THIS_THREADS(scratch, scratch_size(chunk)), chunk, &work);
-        tangent(EXAMPLES, where, p, w, &s, t_location + first * columns, &work);
-        second(EXAMPLES, where, p, &s, &work, by_location + first * columns,
-               THIS_CHUNKS(sums, 1), by_x0 + first * POINTS, by_qkv0 + first * POINTS);
-    }
-}
+#include "passes.h"

@@ -7,7 +7,7 @@ of the network has four passes: value, gradient, tangent, gradient of the tangen
 what the passes before have kept, and none of the work is done twice. They are C code.
 """
 
-from lietransformer.second_order.conditions import applies, takes, written_for
+from lietransformer.second_order.conditions import applies, written_for
 from lietransformer.second_order.potential import Potential
 
-__all__ = ["Potential", "applies", "takes", "written_for"]
+__all__ = ["Potential", "applies", "written_for"]

@@ -57,7 +57,8 @@ def applies(model: nn.Module, positions: Tensor, features: Tensor) -> TypeGuard[
     samples = model.config.lift.samples_for(get_group(model.config.group))
     elements = positions.shape[1] * samples
     return (
-        written_for(model.config)
+        positions.shape[:-1] == features.shape[:-1]
+        and written_for(model.config)
         and 1 <= elements <= MOST_ELEMENTS
         and all(map(_is_plain, (features, *model.parameters())))
         and not features.requires_grad

@@ -45,15 +45,21 @@ def load(config: LieResNetConfig, elements: int) -> ctypes.CDLL | None:
     return library.load("convolution.c", tuple(definitions.items()))
 
 
-def inputs(model: LieResNet, features: Tensor) -> tuple[Tensor, Tensor]:
-    """What the first layer is given, as rows: features, and what is summed over elements."""
+def inputs(model: LieResNet, features: Tensor, elements: int) -> tuple[Tensor, Tensor]:
+    """What the first layer is given: features as rows, and what it sums over elements.
+
+    That is, of each example, (kernel, element, row): features mapped by each kernel's matrix.
+    """
     length = _narrow_length(model.config)
     rows = model.embedding(features)
-    narrow = F.silu(_blocks(model)[0].narrow(F.silu(rows)))
-    return (
-        filled_up(rows, _BOTTLENECK * length).contiguous(),
-        filled_up(narrow, length).contiguous(),
-    )
+    first = _blocks(model)[0]
+    narrow = F.silu(first.narrow(F.silu(rows)))
+    weight = first.convolution.linear.weight
+    by_kernel = weight.view(len(weight), _KERNEL, -1).permute(1, 2, 0) / elements
+    mapped = narrow.view(-1, 1, elements, narrow.shape[1]) @ by_kernel
+    return filled_up(rows, _BOTTLENECK * length).contiguous(), filled_up(
+        mapped, length
+    ).contiguous()
 
 
 def mlps(model: LieResNet) -> list[list[Tensor]]:
@@ -76,13 +82,14 @@ def fields(model: LieResNet, elements: int) -> Iterator[Field]:
     share = 1 / elements
     for number, block in enumerate(_blocks(model)):
         convolve, widen = block.convolution.linear, block.widen
-        # In the first layer, it is applied before the C code begins.
-        first = (block.narrow.weight,) if number > 0 else ()
-        first_bias = (block.narrow.bias,) if number > 0 else ()
-        yield Field((length, wide_length), 1, first, (narrow, wide))
-        yield Field((length,), 1, first_bias, (narrow,))
+        # In the first layer, some are applied before the C code begins.
+        is_used = number > 0
+        weight, bias = ((block.narrow.weight,), (block.narrow.bias,)) if is_used else ((), ())
+        yield Field((length, wide_length), 1, weight, (narrow, wide))
+        yield Field((length,), 1, bias, (narrow,))
+        kernels = (convolve.weight,) if is_used else ()
         shape = (narrow, _KERNEL, narrow)
-        yield Field((length, _KERNEL, length), 1, (convolve.weight,), shape, share)
+        yield Field((length, _KERNEL, length), 1, kernels, shape, share)
         yield Field((length,), 1, (convolve.bias,), (narrow,), share)
         yield Field((wide_length, length), 1, (widen.weight,), (wide, narrow))
         yield Field((wide_length,), 1, (widen.bias,), (wide,))

@@ -1,7 +1,8 @@
 """A potential from the numbers of its locations on, and its derivatives, in C."""
 
 import ctypes
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +21,21 @@ _CHUNKS = 4
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """∂V̇/∂(all that does not depend on positions), added up over states.
+
+    Attributes:
+        parameters: for each chunk of the batch, by `struct parameters`.
+        features: by the features of elements at the first layer.
+        prepared: by what else the first layer is given.
+    """
+
+    parameters: Float[Tensor, "chunks parameters"]
+    features: Float[Tensor, "elements row"]
+    prepared: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class Network:
     """The passes through all layers, for the features of a batch.
 
@@ -29,7 +45,7 @@ class Network:
         column_of_pair: of each pair of elements, its column among the numbers of locations.
         columns: how many columns an example has.
         features: of elements at the first layer, as rows.
-        prepared: what else of them the first layer is given, as rows.
+        prepared: what else of them the first layer is given.
         examples: size of the batch.
     """
 
@@ -38,8 +54,10 @@ class Network:
     column_of_pair: Tensor
     columns: int
     features: Float[Tensor, "elements row"]
-    prepared: Float[Tensor, "elements other_row"]
+    prepared: Tensor
     examples: int
+    # Calls share the memory that they need for a moment, and C code runs beside other threads.
+    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     def first_order(
         self, locations: Float[Tensor, "heads outputs columns"], *, keep: bool
@@ -54,36 +72,38 @@ class Network:
         stored = locations.new_empty(chunks if keep else self._threads, self._stored_size)
         by_locations = torch.empty_like(locations)
         given = (*self._model, self.features, self.prepared, locations)
-        call(self.code.first_order, *given, int(keep), stored, self._scratch, by_locations)
+        with self._one_at_a_time:
+            call(self.code.first_order, *given, int(keep), stored, self._scratch, by_locations)
         return by_locations, stored
 
     def second_order(
         self,
         stored: Tensor,
         tangent: Float[Tensor, "heads outputs columns"],
-        sums: Float[Tensor, "chunks parameters"],
-    ) -> tuple[Float[Tensor, "heads outputs columns"], Tensor, Tensor]:
-        """∂V̇/∂l, ∂V̇/∂features and ∂V̇/∂prepared for the tangent of l.
+        sums: Sums,
+    ) -> Float[Tensor, "heads outputs columns"]:
+        """∂V̇/∂l for the tangent of l.
 
         Args:
             stored: of the state.
             tangent: of l.
-            sums: for each chunk of the batch, to which ∂V̇/∂θ is added.
+            sums: what the other derivatives of V̇ are added to.
         """
-        found = (
-            torch.empty_like(tangent),
-            torch.empty_like(self.features),
-            torch.empty_like(self.prepared),
-        )
-        by_locations, *by_inputs = found
-        given = (*self._model, stored, self._scratch, tangent)
-        call(self.code.second_order, *given, by_locations, sums, *by_inputs)
-        return found
+        by_locations = torch.empty_like(tangent)
+        given = (*self._model, self.prepared, stored)
+        added_to = (sums.parameters, sums.features, sums.prepared)
+        with self._one_at_a_time:
+            call(self.code.second_order, *given, self._scratch, tangent, by_locations, *added_to)
+        return by_locations
 
-    def new_sums(self) -> Float[Tensor, "chunks parameters"]:
-        """Zeros, for the gradients by parameters."""
+    def new_sums(self) -> Sums:
+        """Zeros."""
         chunks = -(-self.examples // self._chunk)
-        return self.features.new_zeros(chunks, len(self.parameters.packed))
+        return Sums(
+            self.features.new_zeros(chunks, len(self.parameters.packed)),
+            torch.zeros_like(self.features),
+            torch.zeros_like(self.prepared),
+        )
 
     @property
     def _model(self) -> tuple[int | Tensor, ...]:

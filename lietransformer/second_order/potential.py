@@ -1,5 +1,6 @@
 """∂V/∂q of a model, differentiable by positions and parameters."""
 
+import threading
 from typing import Any
 
 import torch
@@ -8,9 +9,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lietransformer.native import head_mlp
-from lietransformer.second_order.conditions import Model, code_for
+from lietransformer.second_order.conditions import Model, code_for, takes
 from lietransformer.second_order.coordinates import PairCoordinates
-from lietransformer.second_order.network import Network
+from lietransformer.second_order.network import Network, Sums
 from lietransformer.second_order.parameters import Parameters
 
 
@@ -27,14 +28,13 @@ class Potential:
     def __init__(self, model: Model, features: Float[Tensor, "batch points d"]) -> None:
         self._registers = [module._parameters for module in model.modules()]
         self._circumstances = _circumstances(self._registers)
-        batch, points, _ = features.shape
+        self._shape = batch, points, _ = features.shape
         self.pairs = PairCoordinates.of(model.config, points)
         elements = points * self.pairs.samples
         kind = code_for(model.config)
         assert kind is not None
         # The first layer's features do not depend on positions: PyTorch computes them.
-        rows, prepared = kind.inputs(model, self.pairs.lifted(features).flatten(0, 1))
-        self._rows, self._prepared = rows, prepared
+        rows, prepared = kind.inputs(model, self.pairs.lifted(features).flatten(0, 1), elements)
         # Layers see positions through numbers of locations only, and those of all layers are
         # functions of the same coordinates of pairs: they are computed for all layers at once.
         mlps = kind.mlps(model)
@@ -53,21 +53,24 @@ class Potential:
             prepared.detach(),
             batch,
         )
-        self.sums: Tensor | None = None
-        self._token: Tensor = _ByParameters.apply(  # type: ignore[no-untyped-call]
-            self, kind.output_bias(model), *self.network.parameters.tensors
+        self.sums = _SumsOfPass(self.network)
+        self._token: Tensor = _FromAllStates.apply(  # type: ignore[no-untyped-call]
+            self, kind.output_bias(model), rows, prepared, *self.network.parameters.tensors
         )
 
-    @property
-    def is_up_to_date(self) -> bool:
-        """Whether the parameters are still those that it was made for."""
-        return self._circumstances == _circumstances(self._registers)
+    def serves(self, positions: Tensor) -> bool:
+        """Whether it is that of these positions: for as many points, and the same parameters."""
+        return (
+            takes(positions)
+            and positions.shape[:-1] == self._shape[:-1]
+            and self._circumstances == _circumstances(self._registers)
+        )
 
     def gradient(
         self, positions: Float[Tensor, "batch points space"]
     ) -> Float[Tensor, "batch points space"]:
         """∂V/∂q, which can be differentiated once."""
-        given = (positions, self._rows, self._prepared, self._mlps, self._token)
+        given = (positions, self._mlps, self._token)
         keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
         result: Tensor = _PotentialGradient.apply(self, keep, *given)  # type: ignore[no-untyped-call]
         return result
@@ -80,8 +83,6 @@ class _PotentialGradient(torch.autograd.Function):
         potential: Potential,
         keep: bool,
         positions: Tensor,
-        rows: Tensor,
-        prepared: Tensor,
         mlps: Tensor,
         token: Tensor,
     ) -> Tensor:
@@ -91,49 +92,70 @@ class _PotentialGradient(torch.autograd.Function):
         by_x, _ = location.gradient(x, mlps, by_locations, of_x=True, of_parameters=False)
         assert by_x is not None
         ctx.potential, ctx.x, ctx.by_locations = potential, x, by_locations
-        ctx.save_for_backward(positions, rows, prepared, mlps, token)
+        ctx.save_for_backward(positions, mlps, token)
         return pairs.pull_back(by_x)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, direction: Tensor) -> tuple[Tensor | None, ...]:
-        *_, mlps, token = ctx.saved_tensors  # raises if one has been changed in place since
+        _, mlps, token = ctx.saved_tensors  # raises if one has been changed in place since
         potential: Potential = ctx.potential
         pairs, location, network = potential.pairs, potential.location, potential.network
-        if potential.sums is None:
-            potential.sums = network.new_sums()
         x_tangent = pairs.tangent(direction)
         tangent = location.tangent(ctx.x, mlps, x_tangent)
-        by_locations, by_rows, by_prepared = network.second_order(
-            ctx.stored, tangent, potential.sums
-        )
+        by_locations = network.second_order(ctx.stored, tangent, potential.sums.now())
         by_x, by_mlps = location.second(ctx.x, mlps, x_tangent, ctx.by_locations, by_locations)
         by_position = pairs.pull_back(by_x)
-        return None, None, by_position, by_rows, by_prepared, by_mlps, torch.zeros_like(token)
+        return None, None, by_position, by_mlps, torch.zeros_like(token)
 
 
-class _ByParameters(torch.autograd.Function):
-    """Stands between a potential and the parameters of its network in PyTorch's graph.
+class _FromAllStates(torch.autograd.Function):
+    """Stands between a potential and what it has of the parameters in PyTorch's graph.
 
     Its gradient is asked for when those of all states have been computed. So they can be added up
     in one place, instead of one set of them for each state.
     """
 
     @staticmethod
-    def forward(ctx: Any, potential: Potential, unused: Tensor, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, potential: Potential, unused: Tensor, *used: Tensor) -> Tensor:
         ctx.potential = potential
-        ctx.save_for_backward(unused, *parameters)
+        ctx.save_for_backward(unused, *used)
         return unused.new_zeros(1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, ...]:
-        unused, *_parameters = ctx.saved_tensors  # raises if one has been changed in place since
+        unused, *_used = ctx.saved_tensors  # raises if one has been changed in place since
         potential: Potential = ctx.potential
-        assert potential.sums is not None
-        sums, potential.sums = potential.sums.sum(dim=0), None
+        sums = potential.sums.taken()
+        by_parameters = potential.network.parameters.unpacked(sums.parameters.sum(dim=0))
         # A constant that is added to V changes no force.
-        return (None, torch.zeros_like(unused), *potential.network.parameters.unpacked(sums))
+        return (None, torch.zeros_like(unused), sums.features, sums.prepared, *by_parameters)
+
+
+class _SumsOfPass(threading.local):
+    """The sums of a backward pass.
+
+    A pass that goes to positions alone leaves behind what nobody takes: the next one must not add
+    to it. Passes of several threads run at the same time.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._pass = -1
+        self._sums: Sums | None = None
+
+    def now(self) -> Sums:
+        """Those of the present pass: zeros when it begins."""
+        present = torch._C._current_graph_task_id()
+        if self._sums is None or self._pass != present:
+            self._pass, self._sums = present, self._network.new_sums()
+        return self._sums
+
+    def taken(self) -> Sums:
+        """Those of the present pass, which are not added to any more."""
+        sums, self._sums = self.now(), None
+        return sums
 
 
 def _circumstances(registers: list[dict[str, Any]]) -> tuple[object, ...]:

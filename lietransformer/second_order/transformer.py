@@ -52,7 +52,11 @@ def load(config: LieTransformerConfig, elements: int) -> ctypes.CDLL | None:
     return library.load("transformer.c", tuple(definitions.items()))
 
 
-def inputs(model: LieTransformer, features: Tensor) -> tuple[Tensor, Tensor]:
+def inputs(
+    model: LieTransformer,
+    features: Tensor,
+    elements: int,  # noqa: ARG001 – any
+) -> tuple[Tensor, Tensor]:
     """What the first layer is given, as rows: features, and their queries, keys and values."""
     block = _blocks(model)[0]
     rows = model.embedding(features)

@@ -1,5 +1,6 @@
 """The force of a potential pass by pass is that of PyTorch, and so is its gradient."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -110,6 +111,35 @@ def test_a_second_backward_pass_gives_the_same(config: Config) -> None:
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.parametrize("config", [PLAIN, CONVOLUTION], ids=["LieTransformer", "LieConv"])
+def test_a_pass_to_positions_alone_changes_no_later_one(config: Config) -> None:
+    model, (positions, features, direction) = potential(config), inputs(config)
+    expected = by_passes(model, positions, features, direction)
+    q = positions.requires_grad_()
+    total = (second_order.Potential(model, features).gradient(q) * direction).sum()
+    (by_positions,) = torch.autograd.grad(total, q, retain_graph=True)
+    by_parameters = torch.autograd.grad(total, list(model.parameters()))
+    torch.testing.assert_close([by_positions, *by_parameters], expected[1:], rtol=0, atol=0)
+
+
+def test_several_threads_share_a_potential() -> None:
+    model, (positions, features, direction) = potential(PLAIN), inputs(PLAIN, batch=50)
+    states = [positions + 0.1 * number * direction for number in range(4)]
+    expected = [by_passes(model, q, features, direction) for q in states]
+    shared = second_order.Potential(model, features)
+
+    def found(q: Tensor) -> list[Tensor]:
+        q = q.clone().requires_grad_()
+        force = shared.gradient(q)
+        wanted = [q, *model.parameters()]
+        total = (force * direction).sum()
+        return [force, *torch.autograd.grad(total, wanted, retain_graph=True)]
+
+    with ThreadPoolExecutor(len(states)) as pool:
+        for result, alone in zip(pool.map(found, 5 * states), 5 * expected, strict=True):
+            torch.testing.assert_close(result, alone, rtol=0, atol=0)
+
+
 def test_two_states_at_once_do_not_mix() -> None:
     model, (positions, features, direction) = potential(PLAIN), inputs(PLAIN)
     apart = [by_passes(model, q, features, direction) for q in (positions, positions + direction)]
@@ -207,6 +237,19 @@ def test_a_field_is_prepared_once_for_all_states(monkeypatch: pytest.MonkeyPatch
     by_field = torch.autograd.grad(found.square().sum(), list(dynamics.parameters()))
     by_calls = torch.autograd.grad(twice.square().sum(), list(dynamics.parameters()))
     torch.testing.assert_close(by_field, by_calls, rtol=1e-4, atol=1e-4)
+
+
+def test_a_field_refuses_states_of_other_examples() -> None:
+    """As PyTorch would: C code would write past the end of what there is."""
+    dynamics, (positions, features, momenta) = PotentialDynamics(potential(PLAIN)), inputs(PLAIN)
+    state = torch.stack([positions, momenta], dim=1)
+    field = dynamics.field(*features.unbind(dim=-1))
+    for prepares in (False, True):
+        if prepares:
+            field(state)
+        for other in (state[:2], state[:, :, :3], torch.cat([state, state])):
+            with pytest.raises(Exception, match="PointCloud|positions"):
+                field(other)
 
 
 def test_a_field_follows_its_parameters() -> None:
