@@ -248,7 +248,7 @@ def test_a_field_refuses_states_of_other_examples() -> None:
         if prepares:
             field(state)
         for other in (state[:2], state[:, :, :3], torch.cat([state, state])):
-            with pytest.raises(Exception, match="PointCloud|positions"):
+            with pytest.raises(Exception, match=r"PointCloud|positions"):
                 field(other)
 
 
