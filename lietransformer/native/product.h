@@ -42,8 +42,9 @@
 #endif
 
 #define TILE_COLUMNS (TILE_VECTORS * TILE_LANES)
-/* Of the second factor, so many rows of a tile's width fit into the nearest cache. */
-#define INNER_BLOCK 480
+/* Of the second factor, so many rows of a tile's width fit into the nearest cache of 48 KB, and
+   leave some of it for the others. */
+#define INNER_BLOCK (9600 / TILE_COLUMNS)
 
 /* Anywhere in memory, not only at multiples of its size. */
 typedef float lanes __attribute__((vector_size(4 * TILE_LANES), may_alias, aligned(4)));
@@ -85,9 +86,11 @@ static __attribute__((noinline)) void product(
     const float *initial, long initial_row, float *c, long c_row)
 {
     float block[INNER_BLOCK * TILE_COLUMNS];
+    long blocks = (inner + INNER_BLOCK - 1) / INNER_BLOCK;
+    long deepest = blocks ? (inner + blocks - 1) / blocks : 1; /* of blocks of about equal size */
     for (long j = 0; j < columns; j += TILE_COLUMNS)
-        for (long k = 0; k < inner; k += INNER_BLOCK) {
-            long depth = inner - k < INNER_BLOCK ? inner - k : INNER_BLOCK;
+        for (long k = 0; k < inner; k += deepest) {
+            long depth = inner - k < deepest ? inner - k : deepest;
             const float *b_block = b + k * b_row + j;
             long block_row = b_row;
             if (b_row % CACHE_PERIOD == 0) {
