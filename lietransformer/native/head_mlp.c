@@ -3,7 +3,8 @@
    PyTorch passes over memory once for each product, sum and activation. Here a block of columns
    goes through all layers while it is in the nearest cache.
 
-   Arrays are contiguous: x (IN, columns), out (heads, OUT, columns). */
+   Arrays are contiguous: x (IN, columns), out (heads, OUT, columns), the Jacobian of out by x
+   (heads, OUT, IN, columns). */
 
 #include "head_mlp.h"
 
@@ -57,22 +58,57 @@ void gradient(long heads, long columns, long part, long threads, const float *x,
     }
 }
 
-/* t: the tangent of x; out: that of the value */
-void tangent(long heads, long columns, long part, long threads, const float *x,
-             const struct head *parameters, const float *t, float *out)
+/* From it, gradients by x and tangents cost next to nothing. */
+void value_and_jacobian(long heads, long columns, long part, long threads, const float *x,
+                        const struct head *parameters, float *out, float *jacobian)
 {
     EACH_PART {
         struct block f, d;
         struct derivatives s;
         for (long m = 0; m < heads; m++)
             EACH_BLOCK {
+                float *to = jacobian + m * OUT * IN * columns;
                 load(x, columns, at, count, IN, f.x);
-                load(t, columns, at, count, IN, d.x);
                 values_and_derivatives(&parameters[m], &f, &s);
-                tangents(&parameters[m], &s, &d);
-                store(d.h3, columns, at, count, OUT, OF_HEAD(out));
+                store(f.h3, columns, at, count, OUT, OF_HEAD(out));
+#if OUT < IN
+                for (int k = 0; k < OUT; k++) {
+                    EACH(OUT) d.h3[o] = (float)(o == k) - (vector){0};
+                    gradients(&parameters[m], &s, &d);
+                    store(d.x, columns, at, count, IN, to + k * IN * columns);
+                }
+#else
+                for (int k = 0; k < IN; k++) {
+                    EACH(IN) d.x[o] = (float)(o == k) - (vector){0};
+                    tangents(&parameters[m], &s, &d);
+                    store(d.h3, IN * columns, at, count, OUT, to + k * columns);
+                }
+#endif
             }
     }
+}
+
+#define EACH_OUTPUT for (long r = 0; r < heads * OUT; r++)
+#define EACH_INPUT for (long i = 0; i < IN; i++)
+#define EACH_COLUMN                                                                        \
+    for (long c = first, last = first + part < columns ? first + part : columns; c < last; c++)
+
+/* by_x, from zeros: the gradient of g·value by x */
+void pull_back(long heads, long columns, long part, long threads, const float *jacobian,
+               const float *g, float *by_x)
+{
+    EACH_PART
+        EACH_OUTPUT EACH_INPUT EACH_COLUMN
+            by_x[i * columns + c] += jacobian[(r * IN + i) * columns + c] * g[r * columns + c];
+}
+
+/* t: the tangent of x; out, from zeros: that of the value */
+void push_forward(long heads, long columns, long part, long threads, const float *jacobian,
+                  const float *t, float *out)
+{
+    EACH_PART
+        EACH_OUTPUT EACH_INPUT EACH_COLUMN
+            out[r * columns + c] += jacobian[(r * IN + i) * columns + c] * t[i * columns + c];
 }
 
 /* The gradient of b·value + g·tangent by x and by the parameters. */

@@ -20,7 +20,7 @@ _LAYERS = 3
 WIDEST = 32
 # Columns are computed in parts, which threads share out among them. Their size follows from the
 # number of columns alone, so that sums do not depend on the number of threads. It is one of whole
-# blocks (see head_mlp.c), and such that 2, 4 or 8 threads have as many parts each.
+# vectors (see head_mlp.h), and such that 2, 4 or 8 threads have as many parts each.
 _BLOCK, _PARTS, _LARGEST_PART = 64, 8, 4096
 
 
@@ -46,19 +46,30 @@ class HeadMLP:
         call(self.code.gradient, *_sizes(x, parameters), x, parameters, g, by_x, sums)
         return by_x, None if sums is None else sums.sum(dim=0)
 
-    def tangent(self, x: Tensor, parameters: Tensor, t: Tensor) -> Tensor:
-        """The tangent of the outputs for the tangent t of x."""
+    def value_and_jacobian(self, x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs, and their derivatives by x: (heads, outputs, inputs, columns)."""
         out = self._outputs(x, parameters)
-        call(self.code.tangent, *_sizes(x, parameters), x, parameters, t, out)
+        jacobian = out.new_empty(*out.shape[:-1], *x.shape)
+        sizes = _sizes(x, parameters)
+        call(self.code.value_and_jacobian, *sizes, x, parameters, out, jacobian)
+        return out, jacobian
+
+    def pull_back(self, jacobian: Tensor, g: Tensor) -> Tensor:
+        """The gradient of g·value by x."""
+        by_x = jacobian.new_zeros(jacobian.shape[2:])
+        call(self.code.pull_back, *_sizes(by_x, jacobian), jacobian, g, by_x)
+        return by_x
+
+    def push_forward(self, jacobian: Tensor, t: Tensor) -> Tensor:
+        """The tangent of the outputs for the tangent t of x."""
+        out = t.new_zeros(*jacobian.shape[:2], t.shape[-1])
+        call(self.code.push_forward, *_sizes(t, jacobian), jacobian, t, out)
         return out
 
     def second(
         self, x: Tensor, parameters: Tensor, t: Tensor, g: Tensor, b: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The gradients of b·value + g·tangent by x and by the parameters.
-
-        (By t, it is the first of those that `gradient` gives.)
-        """
+        """The gradients of b·value + g·(its tangent for t) by x and by the parameters."""
         by_x, sums = torch.zeros_like(x), _sums(x, parameters)
         sizes = _sizes(x, parameters)
         call(self.code.second, *sizes, x, parameters, t, g, b, by_x, sums)

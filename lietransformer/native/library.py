@@ -111,11 +111,12 @@ def _warn(problem: Exception) -> None:
 
 
 def _reason(problem: Exception) -> str:
-    """The first line of what the compiler said, or of what kept it from running."""
+    """The first error that the compiler names, or what kept it from running."""
     said = str(problem)
     if isinstance(problem, subprocess.CalledProcessError):
         said = problem.stderr.strip() or f"exit code {problem.returncode}"
-    return said.partition("\n")[0]
+    lines = said.splitlines()
+    return next((line for line in lines if "error:" in line), lines[0])
 
 
 def _compile(command: list[str], source: Path, compiled: Path) -> None:

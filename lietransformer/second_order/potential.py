@@ -88,12 +88,12 @@ class _PotentialGradient(torch.autograd.Function):
     ) -> Tensor:
         pairs, location = potential.pairs, potential.location
         x = pairs.at(positions)
-        by_locations, ctx.stored = potential.network.first_order(location.value(x, mlps), keep=keep)
-        by_x, _ = location.gradient(x, mlps, by_locations, of_x=True, of_parameters=False)
-        assert by_x is not None
-        ctx.potential, ctx.x, ctx.by_locations = potential, x, by_locations
+        locations, jacobian = location.value_and_jacobian(x, mlps)
+        by_locations, stored = potential.network.first_order(locations, keep=keep)
+        ctx.potential, ctx.x, ctx.jacobian = potential, x, jacobian
+        ctx.by_locations, ctx.stored = by_locations, stored
         ctx.save_for_backward(positions, mlps, token)
-        return pairs.pull_back(by_x)
+        return pairs.pull_back(location.pull_back(jacobian, by_locations))
 
     @staticmethod
     @once_differentiable
@@ -102,7 +102,7 @@ class _PotentialGradient(torch.autograd.Function):
         potential: Potential = ctx.potential
         pairs, location, network = potential.pairs, potential.location, potential.network
         x_tangent = pairs.tangent(direction)
-        tangent = location.tangent(ctx.x, mlps, x_tangent)
+        tangent = location.push_forward(ctx.jacobian, x_tangent)
         by_locations = network.second_order(ctx.stored, tangent, potential.sums.now())
         by_x, by_mlps = location.second(ctx.x, mlps, x_tangent, ctx.by_locations, by_locations)
         by_position = pairs.pull_back(by_x)

@@ -77,7 +77,7 @@ def test_code_that_does_not_compile_is_done_without_and_that_is_said_once(
         assert library.load(SOURCE, (("IN", width), *WIDTHS[1:])) is None
     (record,) = caplog.records
     assert "without C code" in record.getMessage()
-    assert SOURCE in record.getMessage()  # what the compiler said
+    assert Path(SOURCE).stem in record.getMessage()  # where, as the compiler said
 
 
 def test_without_a_compiler_there_is_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
