@@ -2,12 +2,17 @@
 
 python -m benchmarks.runs
 
-- Cold start: seconds of a whole `lietransformer train` of one step, with its evaluation and test
-  of one example: an upper bound of the time until the first step has been done.
-- Share: what part of an epoch of training is not spent in steps, but in getting batches.
-- Threads: runs per hour of two runs at once with one thread each, and of one run with two.
+- First step: seconds from the start of `lietransformer train` until its first training step has
+  been done and evaluated, not compiled by torch. With C code that is there already, and the first
+  time, when it has to be compiled.
+- Not the model: of the time of a run with the paper's settings, the parts that go into getting
+  batches and into evaluations.
+- Threads: runs per hour of the laptop tier on all cores, with one thread for each run and with as
+  many as there are cores, from `lietransformer forecast`.
 """
 
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,99 +20,147 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from benchmarks.comparison import ROWS, Row
-from benchmarks.train_step import generate, measure_apart, run_config, timed_step
-from lietransformer.data.batches import to_device
+from benchmarks.train_step import RowFailed, generate, paper_config, run_config
+from lietransformer.data.constellations import ConstellationsConfig
+from lietransformer.data.qm9 import QM9Config
+from lietransformer.data.springs import SpringsConfig
+from lietransformer.forecast.workload import workload
+from lietransformer.training.config import available_cores
 from lietransformer.training.experiment import Experiment, prepare_process
+from lietransformer.training.step import TrainingStep
 
-_BATCHES = 20  # timed, after one that is not
-# One model of each task, and for threads the small one of springs as well.
-_MODELS = (
+# One model of each task.
+MODELS = (
     "springs LieTransformer-T2 842k",
     "constellations LieTransformer-T2",
     "QM9 LieConv-T3",
 )
-_SMALL = "springs LieTransformer-T2 139k"
-_ONE_STEP = ("epochs=1", "evaluations=1", "test_examples=1", "validation_examples=1")
+_BATCHES = 20  # timed, after one that is not
+_ONE_STEP = {"epochs": 1, "evaluations": 1, "validation_examples": 1, "test_examples": 1}
+_TIER = "laptop"
+_PAPER_DATA = {
+    "springs": SpringsConfig(),
+    "constellations": ConstellationsConfig(),
+    "qm9": QM9Config(),
+}
 
 
-def cold_start(row: Row, data: Path) -> float:
-    """Seconds of the command for a single step."""
-    program = Path(sys.executable).with_name("lietransformer")
-    settings = [f"task={row.task}", f"model={row.model}", f"data={data}", "compile=false"]
-    settings += [*_ONE_STEP, f"batch_size={row.batch_size}", *_one_batch(row)]
+def seconds_to_first_step(row: Row, data: Path, cache: Path | None = None) -> float:
+    """Until `lietransformer train` shows its first step.
+
+    Args:
+        row: what to train.
+        data: its dataset, of which one batch is used where the task lets one choose.
+        cache: where compiled C code is kept; the user's by default.
+    """
+    config = run_config(row, data, threads=1)
+    settings: dict[str, Any] = {**_ONE_STEP, "compile": False, "batch_size": row.batch_size}
+    settings |= config.model_dump(mode="json", include={"task", "model", "data", "target"})
+    if row.task != "constellations":
+        settings["n_train"] = row.batch_size
+    environment = os.environ if cache is None else {**os.environ, "XDG_CACHE_HOME": str(cache)}
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(program), "train", "--out", f"{folder}/run"]
-        for setting in settings:
-            command += ["--set", setting]
+        command = [*_lietransformer("train"), "--out", f"{folder}/run", "--tracking", "none"]
+        for name, value in settings.items():
+            command += ["--set", f"{name}={json.dumps(value)}"]
         started = time.perf_counter()
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-        return time.perf_counter() - started
+        with subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if "epoch 1 of 1," in line:
+                    seconds = time.perf_counter() - started
+                    process.stderr.read()
+                    return seconds
+    raise RowFailed(f"{' '.join(command)} ended with exit code {process.returncode}")
 
 
-def _one_batch(row: Row) -> list[str]:
-    """Settings for a training set of one batch."""
-    if row.task == "constellations":
-        return []  # always all of its examples: two batches in the file that `generate` makes
-    return [f"n_train={row.batch_size}", *(["target=homo"] if row.task == "qm9" else [])]
-
-
-def share_outside_of_steps(row: Row, data: Path, threads: int) -> float:
-    """The part of an epoch of training that goes into getting batches."""
-    config = run_config(row, data, threads)
+def shares(row: Row, data: Path) -> tuple[float, float]:
+    """Of a run with the paper's settings, the shares of getting batches and of evaluations."""
+    config = run_config(row, data, threads=1)
     prepare_process(config)
     experiment = Experiment(config)
-    optimiser = experiment.optimiser()
-    loader, outside, inside = experiment.train, 0.0, 0.0
-    epochs = range(1 + _BATCHES // len(loader))
-    batches = (numbers for epoch in epochs for numbers in loader.batches(epoch))
-    for number, numbers in zip(range(1 + _BATCHES), batches, strict=False):
+    step = TrainingStep(experiment, experiment.optimiser())
+    epochs = range(2 + _BATCHES // len(experiment.train))
+    batches = (batch for epoch in epochs for batch in experiment.batches(epoch))
+    getting, training = 0.0, 0.0
+    for number in range(1 + _BATCHES):
         started = time.perf_counter()
-        batch = to_device(loader.examples.take(numbers), experiment.device)
-        getting = time.perf_counter() - started
-        step = timed_step(experiment, optimiser, batch, number)
-        if number > 0:
-            outside, inside = outside + getting, inside + step
-    return outside / (outside + inside)
+        batch = next(batches)
+        got = time.perf_counter()
+        step(batch, number, config.learning_rate).item()
+        if number > 0:  # the first time, memory is fetched and code compiled
+            getting, training = getting + got - started, training + time.perf_counter() - got
+    experiment.validate()
+    started = time.perf_counter()
+    experiment.validate()
+    of_an_example = (time.perf_counter() - started) / len(experiment.validation)
+    work = workload(paper_config(row, data), _PAPER_DATA[row.task])
+    getting, training = (work.steps / _BATCHES * seconds for seconds in (getting, training))
+    evaluating = work.validations * work.validated * of_an_example
+    total = getting + training + evaluating
+    return getting / total, evaluating / total
 
 
-def runs_per_hour(row: Row, data: Path, *, at_once: int, threads: int, steps: int) -> float:
-    """How many runs of so many steps end in an hour, from the time of a step."""
+def runs_per_hour(threads: int, folder: Path) -> float:
+    """Of the laptop tier on all cores, with so many threads each.
 
-    def seconds(_: int) -> float:
-        return measure_apart(row, data, repetitions=1, threads=threads).seconds
+    Forecasts are made beside each other, as the runs would be.
+    """
+    at_once = max(1, available_cores() // threads)
+
+    def forecast(number: int) -> dict[str, Any]:
+        out = folder / f"{threads}-threads-{number}.json"
+        command = [*_lietransformer("forecast"), "--out", str(out), "--results", str(folder)]
+        command += ["--config", f"tier={_TIER}", f"compute__threads={threads}"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
 
     with ThreadPoolExecutor(at_once) as pool:
-        slowest = max(pool.map(seconds, range(at_once)))
-    return at_once * 3600 / (steps * slowest)
+        return sum(throughput(found) for found in pool.map(forecast, range(at_once)))
+
+
+def throughput(forecast: dict[str, Any]) -> float:
+    """Runs per hour of one job at a time, by a forecast."""
+    jobs = [job for job in forecast["jobs"] if job["seeds"]]
+    return 3600 * sum(len(job["seeds"]) for job in jobs) / sum(job["seconds"] for job in jobs)
+
+
+def _lietransformer(command: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("lietransformer")), command]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    if arguments is None:
-        arguments = sys.argv[1:]
+    arguments = sys.argv[1:] if arguments is None else arguments
     rows = {row.name: row for row in ROWS}
-    if arguments:  # in a process of its own
+    if arguments:  # one model, in a process of its own
         name, file = arguments
-        print(share_outside_of_steps(rows[name], Path(file), threads=1))
+        print(json.dumps(shares(rows[name], Path(file))))
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        tasks = {rows[name].task for name in _MODELS}
-        data = {task: generate(task, Path(folder)) for task in tasks}
-        print(f"{'':<36}{'cold start':>12}{'not in steps':>14}")
-        for name in _MODELS:
-            path = data[rows[name].task]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        data = {rows[name].task: generate(rows[name].task, folder) for name in MODELS}
+        heads = ("first step", "C compiled", "getting batches", "evaluating")
+        print(f"{'':<36}" + "".join(f"{head:>17}" for head in heads))
+        for name in MODELS:
+            row, path = rows[name], data[rows[name].task]
+            compiling = seconds_to_first_step(row, path, cache=folder / name)
+            compiled = seconds_to_first_step(row, path, cache=folder / name)
             command = [sys.executable, "-m", "benchmarks.runs", name, str(path)]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            share = float(output.splitlines()[-1])
-            print(f"{name:<36}{cold_start(rows[name], path):>10.1f} s{share:>14.1%}", flush=True)
-        print(f"\n{'runs of 1,000 steps per hour':<36}{'2 × 1 thread':>14}{'1 × 2 threads':>15}")
-        for name in (*_MODELS, _SMALL):
-            path = data[rows[name].task]
-            two = runs_per_hour(rows[name], path, at_once=2, threads=1, steps=1000)
-            one = runs_per_hour(rows[name], path, at_once=1, threads=2, steps=1000)
-            print(f"{name:<36}{two:>14.1f}{one:>15.1f}", flush=True)
+            getting, evaluating = json.loads(output.splitlines()[-1])
+            seconds = f"{compiled:>15.1f} s{compiling:>15.1f} s"
+            print(f"{name:<36}{seconds}{getting:>17.2%}{evaluating:>17.2%}", flush=True)
+        print(f"\nruns per hour of the {_TIER} tier on {available_cores()} cores")
+        for threads in sorted({1, available_cores()}):
+            found = runs_per_hour(threads, folder)
+            print(f"{threads} thread(s) for each run: {found:.1f}", flush=True)
     return 0
 
 

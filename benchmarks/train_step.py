@@ -37,6 +37,7 @@ from lietransformer.tasks.base import TaskName
 from lietransformer.training.config import RunConfig, available_cores
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.machine import peak_memory_gb
+from lietransformer.training.step import TrainingStep
 
 WARM_UP_STEPS = 2
 TIMED_STEPS = 5
@@ -60,16 +61,23 @@ class RowFailed(Exception):
 # ---- one row, in a process of its own
 
 
+def paper_config(row: Row, data: Path, **others: Any) -> RunConfig:
+    """The paper's run of this row, on all examples."""
+    given: dict[str, Any] = {"task": row.task, "model": row.model, "data": data}
+    if row.task == "qm9":
+        given["target"] = PROPERTIES[0].name  # each costs the same
+    if row.task == "springs":
+        given["n_train"] = _PAPER_SPRINGS_SYSTEMS
+    return RunConfig.model_validate(given | others)
+
+
 def run_config(row: Row, data: Path, threads: int) -> RunConfig:
     """The paper's run of this row, but for the number of examples."""
-    common: dict[str, Any] = {"task": row.task, "model": row.model, "data": data}
-    if row.task == "qm9":
-        common["target"] = PROPERTIES[0].name  # each costs the same
-    is_springs = row.task == "springs"
-    paper = RunConfig(**common, n_train=_PAPER_SPRINGS_SYSTEMS if is_springs else None)
-    return RunConfig(
-        **common,
-        n_train=_SPRINGS_SYSTEMS if is_springs else None,
+    paper = paper_config(row, data)
+    return paper_config(
+        row,
+        data,
+        n_train=_SPRINGS_SYSTEMS if row.task == "springs" else None,
         batch_size=row.batch_size,
         precision="float32",
         device="cpu",
@@ -83,10 +91,10 @@ def measure(row: Row, data: Path, *, threads: int) -> Measurement:
     config = run_config(row, data, threads)
     prepare_process(config)
     experiment = Experiment(config)
-    optimiser = experiment.optimiser()
+    step = TrainingStep(experiment, experiment.optimiser())
     rates = list(_matrix_product_rates())
     times = [
-        timed_step(experiment, optimiser, batch, number)
+        _timed(step, batch, number, config.learning_rate)
         for number, batch in enumerate(_batches(experiment, TIMED_STEPS))
     ]
     rates += _matrix_product_rates()
@@ -123,16 +131,10 @@ def _batches(experiment: Experiment, count: int) -> Iterator[Any]:
         yield to_device(loader.examples.take(numbers), experiment.device)
 
 
-def timed_step(
-    experiment: Experiment, optimiser: torch.optim.Optimizer, batch: Any, number: int
-) -> float:
+def _timed(step: TrainingStep, batch: Any, number: int, rate: float) -> float:
     """Seconds of what the engine (training/loop.py) does with a batch."""
     started = time.perf_counter()
-    optimiser.zero_grad(set_to_none=True)
-    loss = experiment.loss(batch, number)
-    loss.backward()
-    value = loss.item()
-    optimiser.step()
+    value = step(batch, number, rate).item()
     seconds = time.perf_counter() - started
     if not math.isfinite(value):
         raise RowFailed(f"training loss {value} at step {number}")
