@@ -16,9 +16,9 @@ from torch.func import functional_call, stack_module_state
 from lietransformer.random import Drawn, Request, stream
 from lietransformer.training.drawing import DrawingAhead, enlarged
 from lietransformer.training.experiment import Experiment
+from lietransformer.training.optimiser import set_learning_rate
 from lietransformer.training.repetition import CudaRecorder, Inputs, Recorder, Repeated
 from lietransformer.training.state import RunState
-from lietransformer.training.step import set_learning_rate
 from lietransformer.transfer import send
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lietransformer.errors import UserError
 from lietransformer.tasks import Evaluation
+from lietransformer.training import optimiser
 from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
 from lietransformer.training.display import Display
 from lietransformer.training.evaluation import run_tests
@@ -75,7 +76,7 @@ class RunState:
             self.best, self.good = checkpoint.best, checkpoint.good
             self.tests = checkpoint.tests
             model.load_state_dict(checkpoint.model)
-            self.optimiser.load_state_dict(checkpoint.optimiser)
+            optimiser.restore(self.optimiser, checkpoint.optimiser)
             log.info("going on after step %d of %d", self.progress.step, self.total_steps)
         self.progress.sessions += 1
         # What was added to the curves after the checkpoint is about to be computed again.

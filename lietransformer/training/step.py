@@ -9,6 +9,7 @@ from torch import Tensor
 from lietransformer.random import Drawn
 from lietransformer.training.drawing import DrawingAhead
 from lietransformer.training.experiment import Experiment
+from lietransformer.training.optimiser import set_learning_rate
 from lietransformer.training.repetition import CudaRecorder, Inputs, Recorder, Repeated
 
 
@@ -62,12 +63,3 @@ class TrainingStep:
         loss.backward()
         self._optimiser.step()
         return loss.detach()
-
-
-def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """The learning rate of the steps that follow, also of one that has been recorded."""
-    (group,) = optimiser.param_groups
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)
-    else:
-        group["lr"] = rate
