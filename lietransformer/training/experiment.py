@@ -40,6 +40,7 @@ class Experiment:
         file: the dataset.
         task: losses and metrics.
         model: on the run's device, in its precision.
+        is_random: whether the model is given random numbers, of which a batch may need none.
         predictor: the model as the task uses it; compiled where the settings say so.
         tests: the test sets by name.
         between_steps: called again and again during an evaluation, which can be long: before each
@@ -84,7 +85,7 @@ class Experiment:
         )
         self.model = config.preset().build(seed=config.seed).to(self.device, self.dtype)
         self.parameters = count_parameters(self.model)
-        self._is_random = bool(getattr(self.model, "is_random", False))
+        self.is_random = bool(getattr(self.model, "is_random", False))
         self.predictor = self.task.predictor(self.model)
         if config.compile:
             self.predictor = compiled(self.predictor)
@@ -177,7 +178,7 @@ class Experiment:
 
     def _sampling(self, purpose: str, step: int) -> torch.Generator | None:
         """The source of lift samples and neighbours, where the model has any."""
-        if not self._is_random:
+        if not self.is_random:
             return None
         return stream(self.config.sampling_seed, purpose, step)
 

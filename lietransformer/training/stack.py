@@ -83,7 +83,7 @@ class Stack:
         drawn: list[Tensor],
     ) -> Tensor:
         batch = replace(self._batch, **tensors)
-        generator = Drawn(drawn) if drawn else None
+        generator = Drawn(drawn) if self._experiment.is_random else None
         loss: Tensor = functional_call(self._losses[0], (parameters, buffers), (batch, generator))
         return loss
 

@@ -55,7 +55,7 @@ class TrainingStep:
         names = vars(self._batch)
         batch = replace(self._batch, **{name: inputs[name] for name in names})
         drawn = [tensor for name, tensor in inputs.items() if name not in names]
-        return self._step(batch, Drawn(drawn) if drawn else None)
+        return self._step(batch, Drawn(drawn) if self._experiment.is_random else None)
 
     def _step(self, batch: Any, generator: torch.Generator | None) -> Tensor:
         self._optimiser.zero_grad(set_to_none=True)

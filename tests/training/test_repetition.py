@@ -23,8 +23,19 @@ MOLECULES = {
 }
 
 
-@pytest.mark.parametrize("task", ["springs", "constellations", "qm9"])
-def test_repeated_steps_are_the_same_steps(task: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [
+        ("springs", "Fully-connected (direct)"),
+        ("constellations", "LieTransformer-SE2"),
+        ("qm9", "LieTransformer-SE3"),
+        # Samples 25 neighbours, and so nothing at all in molecules of fewer atoms.
+        ("qm9", "LieTransformer-T3"),
+    ],
+)
+def test_repeated_steps_are_the_same_steps(
+    task: str, model: str, request: pytest.FixtureRequest
+) -> None:
     data: Path = request.getfixturevalue(f"{task}_file")
     config: RunConfig
     if task == "springs":
@@ -32,7 +43,8 @@ def test_repeated_steps_are_the_same_steps(task: str, request: pytest.FixtureReq
     elif task == "constellations":
         config = constellations(data, n_train=60, batch_size=8)
     else:
-        config = settings(**MOLECULES, data=data)
+        config = settings(**{**MOLECULES, "model": model}, data=data)
+    assert config.model == model
     recorder = RecordingOnPaper()
     states = []
     for each in (None, recorder):
