@@ -40,7 +40,8 @@ class NeighbourhoodConfig:
         ball: keep this many nearest elements (None: all). Chooses η so that each ball has
             the same size, as the paper does for QM9.
         radius: keep elements at most this far away (None: any distance). η itself. Without
-            a ball that bounds their number, memory is in proportion to the largest one.
+            a ball that bounds their number, memory is in proportion to the largest one, and
+            on a GPU to all elements.
         samples: use this many elements, uniformly drawn from the ball for every query on
             its own (None: the whole ball).
     """
@@ -294,8 +295,10 @@ def _ball(
     size = min(count, config.ball or count)
     if config.ball is None and config.samples is None and ranking.shape[1] < count:
         # The radius alone bounds a ball. In a set that is not looked at as a whole, it is worth
-        # waiting for the largest one.
-        size = max(1, int(ranking.isfinite().sum(dim=-1).max())) if can_be_split() else count
+        # knowing the largest one; but not where that means to wait for a GPU, whose steps could
+        # not be recorded any more.
+        is_known = ranking.device.type == "cpu" and can_be_split()
+        size = max(1, int(ranking.isfinite().sum(dim=-1).max())) if is_known else count
     nearest, indices = ranking.topk(size, dim=-1, largest=False)
     return indices, nearest.isfinite()
 

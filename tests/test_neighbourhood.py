@@ -263,6 +263,17 @@ def test_a_radius_in_pieces_gives_the_same_output(monkeypatch: pytest.MonkeyPatc
     torch.testing.assert_close(model.forward_lifted(lifted), whole)
 
 
+def test_the_largest_ball_of_a_radius_is_not_waited_for() -> None:
+    """On a device; here one without numbers, which fails where one is asked for."""
+    count = 1024  # in pieces: more pairs than are looked at at once
+    group = get_group("T(2)")
+    cloud = PointCloud(torch.empty(1, count, 2, device="meta"))
+    lifted = lift(cloud, group, default_lift("T(2)"))
+    pairs = pair_geometry(lifted, group, NeighbourhoodConfig(radius=0.5))
+    assert pairs.indices is None
+    assert pairs.mask.shape == (1, count, count)
+
+
 def test_mistakes() -> None:
     with pytest.raises(ValueError, match="neighbourhood ball of at least 1"):
         NeighbourhoodConfig(ball=0)

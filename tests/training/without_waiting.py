@@ -57,7 +57,14 @@ class NoNewConstants(TorchFunctionMode):
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        target = torch.device(kwargs.get("device") or "cpu").type
-        if function in (torch.tensor, torch.as_tensor) and target == "meta":
-            raise Waited("torch.tensor on the device, out of ordinary memory")
+        target = kwargs.get("device")
+        if target is None and function is torch.Tensor.new_tensor:
+            target = args[0].device
+        makers = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
+        if function in makers and torch.device(target or "cpu").type == "meta":
+            raise Waited("a tensor on the device, out of ordinary memory")
+        if function in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
+            indices = args[1] if isinstance(args[1], tuple) else (args[1],)
+            if args[0].device.type == "meta" and any(isinstance(i, list) for i in indices):
+                raise Waited("a list as an index, which is copied to the device")
         return function(*args, **kwargs)
