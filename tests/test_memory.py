@@ -3,6 +3,7 @@
 Attention to all needs some for all pairs, but not for all channels of each.
 """
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -30,7 +31,7 @@ from lietransformer.models import (
     SetTransformerConfig,
 )
 from lietransformer.neighbourhood import NeighbourhoodConfig
-from lietransformer.nn import AttentionConfig, fused_mlp
+from lietransformer.nn import AttentionConfig, fused_attention, fused_mlp
 from lietransformer.types import PointCloud
 from tests.cases import seeded
 
@@ -75,9 +76,19 @@ PROGRAM = textwrap.dedent(
 )
 
 
+# By itself, malloc of glibc begins to keep large blocks when some have been freed, and the gaps
+# that remain between them are now and then a quarter of the memory. From so many bytes on, a block
+# is now always given back.
+GIVING_BACK = {"MALLOC_MMAP_THRESHOLD_": "131072"}
+
+
 def peak_memory_in_gib(*arguments: str) -> float:
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **GIVING_BACK},
     )
     return float(result.stdout)
 
@@ -101,9 +112,9 @@ def test_memory_grows_in_proportion_to_the_points() -> None:
         peak_memory_in_gib("T(2)", "exact", "dot_product", "additive", points)
         for points in ("10", "2000", "10000")
     )
-    # Five times the points: five times the memory beyond that of the process itself (half as
-    # much again is left for the allocator). Holding all pairs would take 25 times.
-    assert many - none < 7.5 * (some - none)
+    # Five times the points: five times the memory beyond that of the process itself (a fifth is
+    # left for the allocator). Holding all pairs would take 25 times.
+    assert many - none < 6 * (some - none)
 
 
 def cloud_of(points: int) -> PointCloud:
@@ -183,7 +194,8 @@ def test_all_pairs_have_no_memory_for_all_channels(
 ) -> None:
     """With the C code, where there is a compiler, and without it."""
     if not is_fused:
-        monkeypatch.setattr(fused_mlp, "applies", lambda *_: False)
+        for code in (fused_mlp, fused_attention):
+            monkeypatch.setattr(code, "applies", lambda *_: False)
     torch.manual_seed(0)
     points = 512
     assert largest_tensor(build(), points) < points**2 * WIDTH / 2
