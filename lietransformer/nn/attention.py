@@ -23,6 +23,7 @@ from lietransformer.nn.kernels import (
     PlainLocation,
 )
 from lietransformer.nn.long_sets import queries_at_once
+from lietransformer.nn.mlp import PerHeadMLP
 from lietransformer.parts import recomputed
 
 ContentKind = Literal["dot_product", "concat", "linear_concat_linear"]
@@ -156,7 +157,8 @@ class LieSelfAttention(nn.Module):
         ):
             return None
         assert isinstance(self.location, MLPLocation)
-        return self.location.mlp.layer_parameters()
+        mlp = self.location.mlp
+        return mlp.layer_parameters() if type(mlp) is PerHeadMLP and mlp.is_plain else None
 
     def _pool_by_pytorch(
         self, geometry: PairGeometry, joint: Tensor, coordinates: Tensor, *mlp: Tensor
@@ -169,6 +171,8 @@ class LieSelfAttention(nn.Module):
     def _project(self, features: Tensor) -> Tensor:
         """Queries, keys and values of all heads, by one matrix product instead of three."""
         maps = (self.query, self.key, self.value)
+        if any(m.bias is None for m in maps):
+            return torch.cat([m(features) for m in maps], dim=-1)
         weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
         return F.linear(features, weight, bias)
 

@@ -50,6 +50,7 @@ class PerHeadMLP(nn.Module):
 
     def __init__(self, heads: int, widths: Sequence[int]) -> None:
         super().__init__()
+        self.widths = tuple(widths)
         self.layers = nn.ModuleList(
             PerHeadLinear(heads, before, after) for before, after in pairwise(widths)
         )
@@ -57,21 +58,44 @@ class PerHeadMLP(nn.Module):
     def forward(
         self, x: Float[Tensor, "#heads in_width columns"]
     ) -> Float[Tensor, "heads out_width columns"]:
+        if not self.is_plain:
+            for layer in self.layers:
+                x = F.silu(layer(x))
+            return x
         parameters = self.layer_parameters()
         if fused_mlp.applies(x, parameters):
             return fused_mlp.fused_mlp(per_head_mlp, x, parameters)
         return per_head_mlp(x, *parameters)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether weights and biases are all that there is to the layers.
+
+        A derived class, such as torch makes one for parametrisations, may compute something else.
+        """
+        return all(
+            type(layer) is PerHeadLinear
+            and layer.bias is not None
+            and not (layer._forward_hooks or layer._forward_pre_hooks)
+            for layer in self.layers
+        )
+
     def kept(self, x: Float[Tensor, "#heads in_width columns"]) -> int:
         """How many numbers of each column and head wait for the backward pass."""
-        parameters = self.layer_parameters()
-        if fused_mlp.applies(x, parameters):
+        if self.is_plain and fused_mlp.applies(x, self.layer_parameters()):
             return 0
-        return 2 * sum(weight.shape[-1] for weight in parameters[::2])
+        return 2 * sum(self.widths[1:])
 
     def layer_parameters(self) -> list[Tensor]:
         """Weight and bias of each layer, in the order of the layers."""
-        return [tensor for layer in self.layers for tensor in layer.parameters()]
+        found: list[Tensor] = []
+        for layer in self.layers:
+            assert isinstance(layer, PerHeadLinear)
+            # By their names: `parameters()` of a parametrised layer are others, in another order.
+            weight, bias = layer.weight, layer.bias
+            assert bias is not None
+            found += [weight, bias]
+        return found
 
 
 def per_head_mlp(x: Tensor, *parameters: Tensor) -> Tensor:

@@ -98,7 +98,9 @@ def _is_known(module: nn.Module, config: object) -> bool:
         or module._backward_hooks
         or module._backward_pre_hooks
     )
-    is_known = type(module) in code.MODULES and not has_hooks
+    # The C code has places for all of them; a map may do without a bias, a norm without both.
+    lacks_any = any(getattr(module, name, 0) is None for name in ("weight", "bias"))
+    is_known = type(module) in code.MODULES and not has_hooks and not lacks_any
     return is_known and not (isinstance(module, nn.LayerNorm) and module.eps != _EPSILON)
 
 

@@ -24,11 +24,17 @@ MODULES = {
     *(PerHeadMLP, PerHeadLinear, PoolThenMLP),
 }
 
+# The backward pass keeps a dozen arrays of (elements, channels of a head) on the stack of a thread:
+# with as many elements as there may be, 0.4 megabytes for heads of this width. Some systems give
+# a thread no more than one or two.
+_WIDEST_HEAD = 256
+
 
 def written_for(config: LieTransformerConfig) -> bool:
     """Whether the C code computes a model of these settings."""
     return (
-        config.attention == AttentionConfig(kernel_width=config.attention.kernel_width)
+        config.width // config.heads <= _WIDEST_HEAD
+        and config.attention == AttentionConfig(kernel_width=config.attention.kernel_width)
         and config.neighbourhood == NeighbourhoodConfig()
         and config.head == "pool_then_mlp"
         and config.norm == "layer"

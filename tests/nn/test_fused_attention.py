@@ -11,6 +11,7 @@ from lietransformer.native import library
 from lietransformer.neighbourhood import PairGeometry
 from lietransformer.nn import fused_attention
 from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
+from lietransformer.nn.kernels import MLPLocation
 from lietransformer.types import PointCloud
 from tests.requirements import needs_compiler
 
@@ -143,6 +144,28 @@ def test_where_it_does_not_apply() -> None:
     assert asked == [False]
     layer.location.register_forward_hook(lambda *_: None)
     assert not layer.is_fused(features, pairs)
+
+
+def test_a_parametrised_mlp_of_locations() -> None:
+    pairs, features = geometry([6, 3], 8), torch.randn(2, 8, WIDTH)
+    layer = attention()
+    assert isinstance(layer.location, MLPLocation)
+    torch.nn.utils.parametrizations.weight_norm(layer.location.mlp.layers[1])
+    assert not layer.is_fused(features, pairs)
+    plain = attention()  # of the same weights, which the norm leaves as they are
+    assert plain.is_fused(features, pairs)
+    torch.testing.assert_close(
+        layer(features, pairs)[pairs.mask[:, 0]], plain(features, pairs)[pairs.mask[:, 0]]
+    )
+
+
+def test_queries_without_bias() -> None:
+    pairs, features = geometry([6, 3], 8), torch.randn(2, 8, WIDTH)
+    layer, other = attention(), attention()
+    other.query = torch.nn.Linear(WIDTH, WIDTH, bias=False)
+    other.query.weight = layer.query.weight
+    torch.nn.init.zeros_(layer.query.bias)
+    torch.testing.assert_close(other(features, pairs), layer(features, pairs))
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

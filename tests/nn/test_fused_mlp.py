@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lietransformer.nn import fused_mlp
-from lietransformer.nn.mlp import PerHeadMLP
+from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_mlp
 from tests.requirements import needs_compiler
 
 pytestmark = needs_compiler
@@ -155,6 +155,46 @@ def test_other_shapes_of_networks(widths: tuple[int, ...]) -> None:
     module, x = mlp(*widths), coordinates(2000)
     assert not is_used(module, x)
     assert_close([module(x)], [in_pytorch(module)(x)])
+
+
+class Twice(nn.Module):
+    """A parametrisation."""
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return 2 * weight
+
+
+@pytest.mark.parametrize("name", ["weight", "bias"])
+@pytest.mark.parametrize("columns", [100, 2000])
+def test_parametrised_layers_are_those_of_pytorch(name: str, columns: int) -> None:
+    module, x = mlp(*WIDTHS), coordinates(columns)
+    before = module(x)
+    nn.utils.parametrize.register_parametrization(module.layers[1], name, Twice())
+    assert not module.is_plain
+    value, expected = module(x), in_pytorch(module)(x)
+    assert torch.equal(value, expected)
+    assert (value - before).abs().max() > 0.01
+    parameters = list(module.parameters())
+    assert_close(
+        torch.autograd.grad(value.sum(), parameters),
+        torch.autograd.grad(expected.sum(), parameters),
+    )
+    # Where others take the parameters and compute with them, they are those with the change.
+    assert_close([per_head_mlp(x, *module.layer_parameters())], [expected])
+    assert module.kept(x) == 2 * sum(WIDTHS[1:])
+
+
+def test_hooks_of_layers_are_called() -> None:
+    module, x, seen = mlp(*WIDTHS), coordinates(2000), []
+    module.layers[1].register_forward_hook(lambda *_: seen.append(1))
+    assert torch.equal(module(x), in_pytorch(module)(x))
+    assert len(seen) == 2
+
+
+def test_a_layer_without_bias() -> None:
+    module, x = mlp(*WIDTHS), coordinates(2000)
+    module.layers[1] = PerHeadLinear(HEADS, *WIDTHS[1:3], bias=False)
+    assert torch.equal(module(x), in_pytorch(module)(x))
 
 
 def test_autocast_rounds_as_before() -> None:

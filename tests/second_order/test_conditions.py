@@ -1,5 +1,6 @@
 """Where the passes are used, and where PyTorch computes in its general way."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,9 @@ from lietransformer.models.lie_transformer import LieTransformer
 from lietransformer.native import head_mlp, library
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig
+from lietransformer.nn.block import LieTransformerBlock
+from lietransformer.nn.kernels import MLPLocation
+from lietransformer.nn.mlp import PerHeadLinear
 from lietransformer.second_order import conditions
 from tests.requirements import needs_compiler
 from tests.second_order.potentials import (
@@ -32,6 +36,7 @@ pytestmark = needs_compiler
 OTHER_CONFIGS: dict[str, Config] = {
     "softmax": replace(PLAIN, attention=AttentionConfig(normalisation="softmax")),
     "multiplicative": replace(PLAIN, attention=AttentionConfig(combination="multiplicative")),
+    "wide heads": replace(PLAIN, width=3 * 257),
     "a wide kernel": replace(PLAIN, attention=AttentionConfig(kernel_width=64)),
     "no norm": replace(PLAIN, norm="none"),
     "another head": replace(PLAIN, head="linear_then_pool"),
@@ -107,6 +112,68 @@ def with_weight_norm(model: LieTransformer) -> LieTransformer:
 )
 def test_models_that_compute_something_else(model: LieTransformer) -> None:
     assert not second_order.applies(model, *inputs(PLAIN)[:2])
+
+
+def without_bias(model: LieTransformer) -> None:
+    model.embedding = nn.Linear(2, PLAIN.width, bias=False)
+
+
+def without_bias_of_queries(model: LieTransformer) -> None:
+    block = model.blocks[1]
+    assert isinstance(block, LieTransformerBlock)
+    block.attention.query = nn.Linear(PLAIN.width, PLAIN.width, bias=False)
+
+
+def without_affine(model: LieTransformer) -> None:
+    block = model.blocks[1]
+    assert isinstance(block, LieTransformerBlock)
+    block.mlp_norm = nn.LayerNorm(PLAIN.width, elementwise_affine=False)
+
+
+def without_bias_of_norm(model: LieTransformer) -> None:
+    block = model.blocks[0]
+    assert isinstance(block, LieTransformerBlock)
+    block.attention_norm = nn.LayerNorm(PLAIN.width, bias=False)
+
+
+def without_bias_of_locations(model: LieTransformer) -> None:
+    block = model.blocks[0]
+    assert isinstance(block, LieTransformerBlock)
+    assert isinstance(block.attention.location, MLPLocation)
+    layers = block.attention.location.mlp.layers
+    before = layers[1]
+    assert isinstance(before, PerHeadLinear)
+    layers[1] = PerHeadLinear(*before.weight.shape, bias=False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(without_bias, without_bias_of_queries, without_affine),
+        *(without_bias_of_norm, without_bias_of_locations),
+    ],
+)
+def test_models_that_lack_parameters(change: Callable[[LieTransformer], None]) -> None:
+    """PyTorch computes their forces."""
+    torch.manual_seed(0)
+    model = LieTransformer(PLAIN)
+    change(model)
+    positions, features, _ = inputs(PLAIN)
+    assert not second_order.applies(model, positions, features)
+    state = torch.stack([positions, torch.zeros_like(positions)], dim=1)
+    velocity = PotentialDynamics(model)(state, *features.unbind(dim=-1))
+    assert velocity[:, 1].abs().max() > 0
+    velocity.square().sum().backward()
+
+
+def test_convolutions_that_lack_parameters() -> None:
+    model = untrained(CONVOLUTION)
+    model.embedding = nn.Linear(2, CONVOLUTION.width, bias=False)
+    assert not second_order.applies(model, *inputs(CONVOLUTION)[:2])
+
+
+def test_heads_as_wide_as_can_be() -> None:
+    assert second_order.written_for(replace(PLAIN, width=3 * 256))
 
 
 def test_parameters_of_several_models_at_once() -> None:
