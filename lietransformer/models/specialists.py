@@ -2,7 +2,8 @@
 
 They need the optional packages of `pip install 'lietransformer[specialists]'`. Their own
 neighbour search and list of triplets want compiled extensions; molecules of QM9 are small
-enough to find both among all pairs with torch alone.
+enough to find both among all pairs with torch alone. Both are as long as there are neighbours
+and triplets: on a GPU, every step waits until the lengths are known.
 """
 
 import importlib.util
