@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ from lietransformer.training.machine import peak_memory_gb
 from lietransformer.training.step import TrainingStep
 
 WARM_UP_STEPS = 2
-TIMED_STEPS = 5
-_MATRIX_PRODUCTS = 10  # timed before the steps, and again after them
+TIMED_STEPS = 7
+_MATRIX_PRODUCTS = 5  # timed before each step, and after the last one
 
 
 # Examples of one size can be few. Molecules differ in size, so of those all are needed.
@@ -92,17 +93,17 @@ def measure(row: Row, data: Path, *, threads: int) -> Measurement:
     prepare_process(config)
     experiment = Experiment(config)
     step = TrainingStep(experiment, experiment.optimiser())
-    rates = list(_matrix_product_rates())
-    times = [
-        _timed(step, batch, number, config.learning_rate)
-        for number, batch in enumerate(_batches(experiment, TIMED_STEPS))
-    ]
-    rates += _matrix_product_rates()
+    # A shared machine is faster and slower by turns: a step is compared with products beside it.
+    rates, times = [_matrix_product_rate()], []
+    for number, batch in enumerate(_batches(experiment, TIMED_STEPS)):
+        times.append(_timed(step, batch, number, config.learning_rate))
+        rates.append(_matrix_product_rate())
+    costs = [time * sum(beside) / 2 for time, beside in zip(times, pairwise(rates), strict=True)]
     seconds = statistics.median(times[WARM_UP_STEPS:])
-    rate = statistics.median(rates)
+    rate = statistics.median(rates[WARM_UP_STEPS:])
     return Measurement(
         name=row.name,
-        gemm_gflop=seconds * rate,
+        gemm_gflop=statistics.median(costs[WARM_UP_STEPS:]),
         peak_gb=peak_memory_gb(),
         goal_gemm_gflop=row.goal,
         seconds=seconds,
@@ -141,19 +142,20 @@ def _timed(step: TrainingStep, batch: Any, number: int, rate: float) -> float:
     return seconds
 
 
-def _matrix_product_rates() -> Iterator[float]:
-    """GFLOP/s of the product of a 2048×1024 and a 1024×1024 float32 matrix, several times."""
+def _matrix_product_rate() -> float:
+    """GFLOP/s of the product of a 2048×1024 and a 1024×1024 float32 matrix, the median of some."""
     rows, inner, columns = 2048, 1024, 1024
     generator = torch.Generator().manual_seed(0)
     left = torch.randn(rows, inner, generator=generator)
     right = torch.randn(inner, columns, generator=generator)
     product = torch.empty(rows, columns)
-    for repetition in range(3 + _MATRIX_PRODUCTS):
+    times = []
+    for _ in range(3 + _MATRIX_PRODUCTS):
         started = time.perf_counter()
         torch.mm(left, right, out=product)
-        seconds = time.perf_counter() - started
-        if repetition >= 3:  # the first ones start threads and fetch memory
-            yield 2 * rows * inner * columns / seconds / 1e9
+        times.append(time.perf_counter() - started)
+    # The first ones start threads and fetch memory.
+    return 2 * rows * inner * columns / statistics.median(times[3:]) / 1e9
 
 
 # ---- all rows
