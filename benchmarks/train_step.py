@@ -99,15 +99,15 @@ def measure(row: Row, data: Path, *, threads: int) -> Measurement:
         times.append(_timed(step, batch, number, config.learning_rate))
         rates.append(_matrix_product_rate())
     costs = [time * sum(beside) / 2 for time, beside in zip(times, pairwise(rates), strict=True)]
+    cost = statistics.median(costs[WARM_UP_STEPS:])
     seconds = statistics.median(times[WARM_UP_STEPS:])
-    rate = statistics.median(rates[WARM_UP_STEPS:])
     return Measurement(
         name=row.name,
-        gemm_gflop=statistics.median(costs[WARM_UP_STEPS:]),
+        gemm_gflop=cost,
         peak_gb=peak_memory_gb(),
         goal_gemm_gflop=row.goal,
         seconds=seconds,
-        gemm_gflops=rate,
+        gemm_gflops=cost / seconds,
         original_gemm_gflop=row.original,
         baseline=None,
         goal_peak_gb=row.goal_peak_gb,

@@ -83,7 +83,7 @@ def test_one_row_from_the_command_to_its_figures(
     (row,) = json.loads(capsys.readouterr().out)
     figures = ("gemm_gflop", "peak_gb", "seconds", "gemm_gflops", "compile_seconds")
     assert all(isinstance(row[key], float) and row[key] > 0 for key in figures)
-    assert row["gemm_gflop"] == row["seconds"] * row["gemm_gflops"]
+    assert row["gemm_gflop"] == pytest.approx(row["seconds"] * row["gemm_gflops"])
     assert {key: value for key, value in row.items() if key not in figures} == {
         "name": CHEAP,
         "goal_gemm_gflop": 25,
