@@ -9,11 +9,16 @@
    Rows between blocks are WIDE. The features of elements at the first layer do not depend on
    positions, and neither does what the first layer sums up: they are given. Of a layer, convolve
    maps the sums of h(j); of the first one, it is faster to map each h(j) once for all positions, by
-   each kernel's part of the map, and to sum up the results. */
+   each kernel's part of the map, and to sum up the results.
+
+   The sums of all kernels would not stay in the caches of a core: they are there for a GROUP of
+   kernels at a time. */
 
 #include <string.h>
 
 #define WIDE (4 * NARROW)
+#define GROUP 4
+#define GROUPS (KERNEL / GROUP)
 
 #include "lanes.h"
 #include "rows.h"
@@ -23,15 +28,17 @@
 
 typedef float narrow[NARROW];
 typedef float wide[WIDE];
-typedef narrow outer[KERNEL]; /* the sums of an element, one for each kernel */
-typedef float kernels[POINTS][KERNEL][POINTS];
+/* Of a group of kernels: the sums of an element, and the kernels of all pairs of an example. Of
+   examples, first there are all those of the first group, then those of the second. */
+typedef narrow outer[GROUP];
+typedef float kernels[POINTS][GROUP][POINTS];
 typedef wide features[POINTS];
 typedef narrow prepared[KERNEL][POINTS];
 
 struct layer {
     wide narrow_weight[NARROW];
     narrow narrow_bias;
-    outer weight[NARROW];
+    narrow weight[NARROW][KERNEL];
     narrow bias;
     narrow widen_weight[WIDE];
     wide widen_bias;
@@ -82,10 +89,10 @@ static long lay_out_stored(float *base, long examples, struct stored *s)
     for (int l = 0; l < LAYERS; l++) {
         TAKE(s->layers[l].x, rows);
         TAKE(s->layers[l].narrowed, rows);
-        TAKE(s->layers[l].kernels, examples);
+        TAKE(s->layers[l].kernels, GROUPS * examples);
         TAKE(s->layers[l].convolved, rows);
         TAKE(s->layers[l].by_convolved_activated, rows);
-        TAKE(s->layers[l].by_outer, rows);
+        TAKE(s->layers[l].by_outer, GROUPS * rows);
         TAKE(s->layers[l].by_hidden, rows);
         TAKE(s->layers[l].by_activated, rows);
     }
@@ -99,7 +106,7 @@ static long lay_out_scratch(float *base, long examples, struct scratch *s)
     for (int l = 0; l < LAYERS; l++) {
         TAKE(s->layers[l].x, rows);
         TAKE(s->layers[l].narrowed, rows);
-        TAKE(s->layers[l].kernels, examples);
+        TAKE(s->layers[l].kernels, GROUPS * examples);
         TAKE(s->layers[l].convolved, rows);
     }
     TAKE(s->x, rows);
@@ -119,15 +126,20 @@ static long lay_out_scratch(float *base, long examples, struct scratch *s)
 
 /* ---- sums over the elements of an example */
 
+#define EACH_GROUP for (int g = 0; g < GROUPS; g++)
+/* Where the numbers of a group's locations begin, and those of one of its kernels. */
+#define OF_GROUP(array) ((array) + g * GROUP * where.stride)
 #define OF_KERNEL(array) ((array) + k * where.stride + e * where.columns)
 
 static void load_kernels(long examples, struct locations where, const float *from, kernels *to)
 {
-    for (long e = 0; e < examples; e++)
-        for (int k = 0; k < KERNEL; k++)
-            for (int i = 0; i < POINTS; i++)
-                for (int j = 0; j < POINTS; j++)
-                    to[e][i][k][j] = OF_KERNEL(from)[where.column[i * POINTS + j]];
+    EACH_GROUP
+        for (long e = 0; e < examples; e++)
+            for (int k = 0; k < GROUP; k++)
+                for (int i = 0; i < POINTS; i++)
+                    for (int j = 0; j < POINTS; j++)
+                        to[g * examples + e][i][k][j] =
+                            OF_KERNEL(OF_GROUP(from))[where.column[i * POINTS + j]];
 }
 
 /* o[i][k] = sum_j kernel[i][k][j]·h[j], or added to what is there */
@@ -137,7 +149,7 @@ static void sum_elements(long examples, const kernels *kernel, const narrow *h, 
     for (long e = 0; e < examples; e++) {
         struct matrix a = {(const float *)kernel[e], POINTS, 1};
         float *to = (float *)(o + e * POINTS);
-        product(POINTS * KERNEL, POINTS, NARROW, a, h[e * POINTS], NARROW, is_added ? to : 0,
+        product(POINTS * GROUP, POINTS, NARROW, a, h[e * POINTS], NARROW, is_added ? to : 0,
                 NARROW, to, NARROW);
     }
 }
@@ -149,9 +161,38 @@ static void spread_sums(long examples, const kernels *kernel, const outer *o, in
     for (long e = 0; e < examples; e++) {
         struct matrix a = {(const float *)kernel[e], 1, POINTS};
         float *to = h[e * POINTS];
-        product(POINTS, POINTS * KERNEL, NARROW, a, o[e * POINTS][0], NARROW,
-                is_added ? to : 0, NARROW, to, NARROW);
+        product(POINTS, POINTS * GROUP, NARROW, a, o[e * POINTS][0], NARROW, is_added ? to : 0,
+                NARROW, to, NARROW);
     }
+}
+
+/* The group's part of a layer's map applied to sums, and added to y; or to the bias, of the first
+   group. */
+static void map_sums(long rows, int g, const outer *o, const narrow *weight, const float *bias,
+                     narrow *y)
+{
+    struct matrix a = {**o, GROUP * NARROW, 1};
+    product(rows, GROUP * NARROW, NARROW, a, weight[g * GROUP * NARROW], NARROW, g ? *y : bias,
+            g ? NARROW : 0, *y, NARROW);
+}
+
+/* The gradient by the group's sums, from that by what they are mapped to. */
+static void map_back(long rows, int g, const narrow *by_y, const narrow (*weight)[KERNEL],
+                     outer *by_o)
+{
+    struct matrix a = {*by_y, NARROW, 1};
+    product(rows, NARROW, GROUP * NARROW, a, weight[0][g * GROUP], KERNEL * NARROW, 0, 0, **by_o,
+            GROUP * NARROW);
+}
+
+/* The gradient of the group's part of the map: weight += by_y'o */
+static void add_map_gradient(long rows, int g, const narrow *by_y, const outer *o,
+                             narrow (*weight)[KERNEL])
+{
+    struct matrix a = {*by_y, 1, NARROW};
+    float *to = weight[0][g * GROUP];
+    product(NARROW, rows, GROUP * NARROW, a, **o, GROUP * NARROW, to, KERNEL * NARROW, to,
+            KERNEL * NARROW);
 }
 
 /* The sums of the first layer, mapped: o[i] = bias + sum_jk kernel[i][k][j]·given[k][j], where null
@@ -159,45 +200,49 @@ static void spread_sums(long examples, const kernels *kernel, const outer *o, in
 static void sum_first(long examples, const kernels *kernel, const prepared *given,
                       const float *bias, narrow *o)
 {
-    for (long e = 0; e < examples; e++) {
-        struct matrix a = {(const float *)kernel[e], KERNEL * POINTS, 1};
-        product(POINTS, KERNEL * POINTS, NARROW, a, given[e][0][0], NARROW, bias, 0,
-                o[e * POINTS], NARROW);
-    }
+    EACH_GROUP
+        for (long e = 0; e < examples; e++) {
+            struct matrix a = {(const float *)kernel[g * examples + e], GROUP * POINTS, 1};
+            float *to = o[e * POINTS];
+            product(POINTS, GROUP * POINTS, NARROW, a, given[e][g * GROUP][0], NARROW,
+                    g ? to : bias, g ? NARROW : 0, to, NARROW);
+        }
 }
 
 /* by_given[k][j] += sum_i kernel[i][k][j]·o[i] */
 static void spread_first(long examples, const kernels *kernel, const narrow *o,
                          prepared *by_given)
 {
-    for (long e = 0; e < examples; e++) {
-        struct matrix a = {(const float *)kernel[e], 1, KERNEL * POINTS};
-        float *to = by_given[e][0][0];
-        product(KERNEL * POINTS, POINTS, NARROW, a, o[e * POINTS], NARROW, to, NARROW, to, NARROW);
-    }
+    EACH_GROUP
+        for (long e = 0; e < examples; e++) {
+            struct matrix a = {(const float *)kernel[g * examples + e], 1, GROUP * POINTS};
+            float *to = by_given[e][g * GROUP][0];
+            product(GROUP * POINTS, POINTS, NARROW, a, o[e * POINTS], NARROW, to, NARROW, to,
+                    NARROW);
+        }
 }
 
-/* Rows of the elements of an example, one for each kernel or for all: row (i, k) of example e is
-   at[e * example + i * element + k * kernel]. */
+/* Rows of the elements of an example, one for each kernel of a group or for all: row (i, k) of
+   example e is at[e * example + i * element + k * kernel]. */
 struct elements {
     const narrow *at;
     long example, element, kernel;
 };
 #define FOR_ALL_KERNELS(array) ((struct elements){(array), POINTS, 1, 0})
-#define OUTER(array) ((struct elements){*(array), KERNEL * POINTS, KERNEL, 1})
-#define PREPARED(array) ((struct elements){(array)[0][0], KERNEL * POINTS, 1, POINTS})
+#define OUTER(array) ((struct elements){*(array), GROUP * POINTS, GROUP, 1})
+#define PREPARED(array) ((struct elements){(array)[0][g * GROUP], KERNEL * POINTS, 1, POINTS})
 #define ROW(elements, i) \
     ((const vector *)(elements).at[e * (elements).example + (i) * (elements).element \
                                    + k * (elements).kernel])
 
-/* The gradient by kernels, of pair (i, j) and kernel k: o(i, k)·h(j, k), and, unless they are
-   null, p(i, k)·t(j, k) added to it; those of all pairs of a column are added up. */
+/* The gradient by a group's kernels, of pair (i, j) and kernel k: o(i, k)·h(j, k), and, unless they
+   are null, p(i, k)·t(j, k) added to it; those of all pairs of a column are added up. */
 static void kernel_gradient(long examples, struct locations where, struct elements o,
                             struct elements h, struct elements p, struct elements t,
                             float *by_location)
 {
     for (long e = 0; e < examples; e++)
-        for (int k = 0; k < KERNEL; k++) {
+        for (int k = 0; k < GROUP; k++) {
             float *to = OF_KERNEL(by_location);
             for (long c = 0; c < where.columns; c++) to[c] = 0;
             for (int i = 0; i < POINTS; i++)
@@ -232,9 +277,12 @@ static void value(long examples, struct locations where, const struct parameters
             map(rows, WIDE, NARROW, work->a, w->layers[l].narrow_weight, layer->narrow_bias,
                 s->layers[l].narrowed);
             activate(rows * NARROW, s->layers[l].narrowed, work->h);
-            sum_elements(examples, s->layers[l].kernels, work->h, 0, work->outer);
-            map(rows, KERNEL * NARROW, NARROW, work->outer, w->layers[l].weight, layer->bias,
-                s->layers[l].convolved);
+            EACH_GROUP {
+                sum_elements(examples, s->layers[l].kernels + g * examples, work->h, 0,
+                             work->outer);
+                map_sums(rows, g, work->outer, w->layers[l].weight, layer->bias,
+                         s->layers[l].convolved);
+            }
         } else {
             sum_first(examples, s->layers[l].kernels, given, layer->bias, s->layers[l].convolved);
         }
@@ -262,31 +310,31 @@ static void gradient(long examples, struct locations where, const struct paramet
         times_slope(rows * NARROW, s->layers[l].convolved, s->layers[l].by_convolved_activated,
                     u);
         if (!l) { /* what it is given does not depend on positions */
-            kernel_gradient(examples, where, FOR_ALL_KERNELS(u), PREPARED(given), none, none,
-                            OF_LAYER(by_location));
+            EACH_GROUP
+                kernel_gradient(examples, where, FOR_ALL_KERNELS(u), PREPARED(given), none, none,
+                                OF_GROUP(OF_LAYER(by_location)));
             break;
         }
-        map(rows, NARROW, KERNEL * NARROW, u, layer->weight, 0, s->layers[l].by_outer);
         activate(rows * NARROW, s->layers[l].narrowed, work->h);
-        kernel_gradient(examples, where, OUTER(s->layers[l].by_outer), FOR_ALL_KERNELS(work->h),
-                        none, none, OF_LAYER(by_location));
-        spread_sums(examples, s->layers[l].kernels, s->layers[l].by_outer, 0,
-                    s->layers[l].by_hidden);
+        EACH_GROUP {
+            outer *by_outer = s->layers[l].by_outer + g * rows;
+            map_back(rows, g, u, layer->weight, by_outer);
+            kernel_gradient(examples, where, OUTER(by_outer), FOR_ALL_KERNELS(work->h), none,
+                            none, OF_GROUP(OF_LAYER(by_location)));
+            spread_sums(examples, s->layers[l].kernels + g * examples, by_outer, g > 0,
+                        s->layers[l].by_hidden);
+        }
         times_slope(rows * NARROW, s->layers[l].narrowed, s->layers[l].by_hidden, u);
         map(rows, NARROW, WIDE, u, layer->narrow_weight, 0, s->layers[l].by_activated);
         add_times_slope(rows * WIDE, s->layers[l].x, s->layers[l].by_activated, g);
     }
 }
 
-/* What a layer after the first sums over elements, t->h, and the tangents of that and of the
-   sums. Computing them again is as fast as keeping them. */
-static void sum_tangents(long examples, int l, const struct stored *s, struct scratch *t)
+/* The tangents of a group's sums. Computing them again is as fast as keeping them. */
+static void sum_tangents(long examples, int l, int g, const struct stored *s, struct scratch *t)
 {
-    long rows = examples * POINTS;
-    activate_with_tangent(rows * NARROW, s->layers[l].narrowed, t->layers[l].narrowed, t->h,
-                          t->dh);
-    sum_elements(examples, t->layers[l].kernels, t->h, 0, t->outer_tangent);
-    sum_elements(examples, s->layers[l].kernels, t->dh, 1, t->outer_tangent);
+    sum_elements(examples, t->layers[l].kernels + g * examples, t->h, 0, t->outer_tangent);
+    sum_elements(examples, s->layers[l].kernels + g * examples, t->dh, 1, t->outer_tangent);
 }
 
 static void tangent(long examples, struct locations where, const struct parameters *p,
@@ -301,9 +349,13 @@ static void tangent(long examples, struct locations where, const struct paramete
             memcpy(t->layers[l].x, t->x, rows * sizeof(wide));
             times_slope(rows * WIDE, s->layers[l].x, t->x, t->a);
             map(rows, WIDE, NARROW, t->a, w->layers[l].narrow_weight, 0, t->layers[l].narrowed);
-            sum_tangents(examples, l, s, t);
-            map(rows, KERNEL * NARROW, NARROW, t->outer_tangent, w->layers[l].weight, 0,
-                t->layers[l].convolved);
+            activate_with_tangent(rows * NARROW, s->layers[l].narrowed, t->layers[l].narrowed,
+                                  t->h, t->dh);
+            EACH_GROUP {
+                sum_tangents(examples, l, g, s, t);
+                map_sums(rows, g, t->outer_tangent, w->layers[l].weight, 0,
+                         t->layers[l].convolved);
+            }
         } else {
             sum_first(examples, t->layers[l].kernels, given, 0, t->layers[l].convolved);
         }
@@ -343,23 +395,29 @@ static void second(long examples, struct locations where, const struct parameter
                         s->layers[l].by_convolved_activated, t->narrow_b, narrow_a, narrow_u);
         add_rows_up(rows, NARROW, narrow_a, sum->bias);
         if (!l) {
-            kernel_gradient(examples, where, FOR_ALL_KERNELS(narrow_a), PREPARED(given), none,
-                            none, OF_LAYER(by_location));
+            EACH_GROUP
+                kernel_gradient(examples, where, FOR_ALL_KERNELS(narrow_a), PREPARED(given), none,
+                                none, OF_GROUP(OF_LAYER(by_location)));
             spread_first(examples, s->layers[l].kernels, narrow_a, by_given);
             spread_first(examples, t->layers[l].kernels, narrow_u, by_given);
             break;
         }
-        sum_tangents(examples, l, s, t);
-        sum_elements(examples, s->layers[l].kernels, t->h, 0, t->outer);
-        add_weight_gradient(rows, NARROW, KERNEL * NARROW, narrow_a, t->outer, sum->weight);
-        add_weight_gradient(rows, NARROW, KERNEL * NARROW, narrow_u, t->outer_tangent,
-                            sum->weight);
-        map(rows, NARROW, KERNEL * NARROW, narrow_a, layer->weight, 0, t->outer);
-        kernel_gradient(examples, where, OUTER(t->outer), FOR_ALL_KERNELS(t->h),
-                        OUTER(s->layers[l].by_outer), FOR_ALL_KERNELS(t->dh),
-                        OF_LAYER(by_location));
-        spread_sums(examples, s->layers[l].kernels, t->outer, 0, t->narrow_b);
-        spread_sums(examples, t->layers[l].kernels, s->layers[l].by_outer, 1, t->narrow_b);
+        activate_with_tangent(rows * NARROW, s->layers[l].narrowed, t->layers[l].narrowed, t->h,
+                              t->dh);
+        EACH_GROUP {
+            const outer *by_outer = s->layers[l].by_outer + g * rows;
+            sum_tangents(examples, l, g, s, t);
+            add_map_gradient(rows, g, narrow_u, t->outer_tangent, sum->weight);
+            sum_elements(examples, s->layers[l].kernels + g * examples, t->h, 0, t->outer);
+            add_map_gradient(rows, g, narrow_a, t->outer, sum->weight);
+            map_back(rows, g, narrow_a, layer->weight, t->outer);
+            kernel_gradient(examples, where, OUTER(t->outer), FOR_ALL_KERNELS(t->h),
+                            OUTER(by_outer), FOR_ALL_KERNELS(t->dh),
+                            OF_GROUP(OF_LAYER(by_location)));
+            spread_sums(examples, s->layers[l].kernels + g * examples, t->outer, g > 0,
+                        t->narrow_b);
+            spread_sums(examples, t->layers[l].kernels + g * examples, by_outer, 1, t->narrow_b);
+        }
         second_of_swish(rows * NARROW, s->layers[l].narrowed, t->layers[l].narrowed,
                         s->layers[l].by_hidden, t->narrow_b, narrow_a, narrow_u);
         activate_with_tangent(rows * WIDE, s->layers[l].x, t->layers[l].x, a, u);

@@ -55,8 +55,8 @@ def inputs(model: LieResNet, features: Tensor, elements: int) -> tuple[Tensor, T
     first = _blocks(model)[0]
     narrow = F.silu(first.narrow(F.silu(rows)))
     weight = first.convolution.linear.weight
-    by_kernel = weight.view(len(weight), _KERNEL, -1).permute(1, 2, 0) / elements
-    mapped = narrow.view(-1, 1, elements, narrow.shape[1]) @ by_kernel
+    by_kernel = weight.view(len(weight), _KERNEL, -1).permute(2, 1, 0).flatten(1) / elements
+    mapped = (narrow @ by_kernel).view(-1, elements, _KERNEL, len(weight)).transpose(1, 2)
     return filled_up(rows, _BOTTLENECK * length).contiguous(), filled_up(
         mapped, length
     ).contiguous()
