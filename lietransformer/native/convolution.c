@@ -19,6 +19,7 @@
 #define WIDE (4 * NARROW)
 #define GROUP 4
 #define GROUPS (KERNEL / GROUP)
+_Static_assert(KERNEL % GROUP == 0, "groups of kernels are of one size");
 
 #include "lanes.h"
 #include "rows.h"
