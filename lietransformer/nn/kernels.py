@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from lietransformer.neighbourhood import PairGeometry
 from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_matmul, per_head_mlp
 from lietransformer.nn.pair_mlp import pair_mlp
+from lietransformer.parts import can_be_split
 
 # The paper says three layers for the location MLP; the authors' release has as many in both.
 MLP_LAYERS = 3
@@ -196,6 +197,16 @@ class MultiplicativeCombination(nn.Module):
         return (content.expand(geometry) * location).sum(dim=1)
 
 
+def _real_elements(geometry: PairGeometry) -> Tensor | None:
+    """How many each example has, if they are its first ones; None where it is not to be asked.
+
+    To ask would keep a GPU waiting, and what torch compiles or transforms cannot answer.
+    """
+    _, queries, keys, _ = geometry.coordinates.shape
+    is_known = geometry.mask.device.type == "cpu" and can_be_split()
+    return geometry.leading_keys if is_known and queries == keys else None
+
+
 class MLPCombination(nn.Module):
     """α = MLP[Concat[k_c, k_l]], each head with its own weights.
 
@@ -224,8 +235,8 @@ class MLPCombination(nn.Module):
             content = content.map(of_content)
             query = content.query + self.first.bias[:, None]
             rest = self.rest.layer_parameters()
-            scores = pair_mlp(query, content.key, location, geometry.indices, of_location, rest)
-            return scores[:, 0]
+            keys = (content.key, location, geometry.indices)
+            return pair_mlp(query, *keys, of_location, rest, _real_elements(geometry))[:, 0]
         hidden = per_head_matmul(of_location, location.flatten(2)) + self.first.bias.mT
         hidden = hidden.unflatten(2, location.shape[2:])
         hidden = hidden + content[:, None] * of_content.mT[..., None, None]

@@ -1,9 +1,10 @@
-"""The MLP of `MLPCombination`, a part of the batch after the other, for a CPU.
+"""The MLP of `MLPCombination`: by C code where that applies, or a part of the batch at a time.
 
 Each of its layers makes a number for each pair, head and hidden unit. PyTorch would store four such
 tensors for the backward pass, in each layer of the model, which is most of the memory of training.
-Here nothing of that size is stored, or even there: the layers see a few examples at a time, and
-the backward pass computes them again. Because a part fits into the cache, that takes no more time.
+Here nothing of that size is stored, or even there: C code sees a few pairs at a time, and where
+there is none the layers see a few examples. The backward pass computes them again; because a part
+fits into the cache, that takes no more time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from lietransformer.neighbourhood import keys_of
+from lietransformer.nn import fused_pair_mlp
 from lietransformer.nn.mlp import per_head_matmul, per_head_mlp
 
 # Numbers of one layer that are computed at once. Not by the number of threads, on which sums would
@@ -35,6 +37,7 @@ def pair_mlp(
     indices: Int[Tensor, "batch g key"] | None,
     of_location: Float[Tensor, "heads width hidden"],
     rest: Sequence[Tensor],
+    counts: Int[Tensor, " batch"] | None = None,
 ) -> Float[Tensor, "heads out batch g key"]:
     """An MLP whose first layer is query[i] + key[j] + W·location[i, j], before its swish.
 
@@ -45,7 +48,12 @@ def pair_mlp(
         indices: as in `PairGeometry`.
         of_location: W.
         rest: weight and bias of each further layer, all of them followed by swish.
+        counts: how many elements of each example are real, if they are the first ones and are
+            both its queries and its keys. What comes out for other pairs is then of no use.
     """
+    tensors = (query, key, location, of_location)
+    if indices is None and fused_pair_mlp.applies(*tensors, rest):
+        return fused_pair_mlp.fused_pair_mlp(_all_keys, counts, *tensors, rest)
     function = _InParts.apply if _applies(query, location) else _at_once
     return function(query, key, location, indices, of_location, *rest)
 
@@ -77,6 +85,11 @@ def _at_once(
     """The same for all examples, as PyTorch operations."""
     hidden = _first_layer(query, key, location, indices, of_location)
     return per_head_mlp(F.silu(hidden.flatten(2)), *rest).unflatten(2, location.shape[2:])
+
+
+def _all_keys(query: Tensor, key: Tensor, location: Tensor, *parameters: Tensor) -> Tensor:
+    """The same where the keys of every query are all elements."""
+    return _at_once(query, key, location, None, *parameters)
 
 
 def _first_layer(

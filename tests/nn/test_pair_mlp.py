@@ -167,7 +167,7 @@ def test_tangents_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("in_parts")
 def test_autocast_and_other_devices_go_by_the_rules_of_pytorch() -> None:
-    module, tensors = combination().float(), [tensor.float() for tensor in inputs()]
+    module, tensors = combination(), inputs()
     assert is_used(scores(module, geometry())(*tensors))
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert not is_used(scores(module, geometry())(*tensors))
