@@ -8,17 +8,20 @@ python -m benchmarks.runs
 - Not the model: of the time of a run with the paper's settings, the parts that go into getting
   batches and into evaluations.
 - Threads: runs per hour of the laptop tier on all cores, with one thread for each run and with as
-  many as there are cores, from `lietransformer forecast`.
+  many as there are cores; from a few steps of each run, in processes beside each other.
 """
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,11 @@ from benchmarks.train_step import RowFailed, generate, paper_config, run_config
 from lietransformer.data.constellations import ConstellationsConfig
 from lietransformer.data.qm9 import QM9Config
 from lietransformer.data.springs import SpringsConfig
+from lietransformer.forecast.estimate import subject_of
 from lietransformer.forecast.workload import workload
+from lietransformer.sweep.jobs import Configuration
+from lietransformer.sweep.plan import Plan
+from lietransformer.sweep.reading import resolve
 from lietransformer.training.config import available_cores
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.step import TrainingStep
@@ -41,6 +48,8 @@ MODELS = (
 _BATCHES = 20  # timed, after one that is not
 _ONE_STEP = {"epochs": 1, "evaluations": 1, "validation_examples": 1, "test_examples": 1}
 _TIER = "laptop"
+_TIERS = Path(__file__).parents[1] / "workflow" / "tiers"
+_STEPS = 4  # timed of each run of the tier, after one that is not
 _PAPER_DATA = {
     "springs": SpringsConfig(),
     "constellations": ConstellationsConfig(),
@@ -85,8 +94,7 @@ def shares(row: Row, data: Path) -> tuple[float, float]:
     prepare_process(config)
     experiment = Experiment(config)
     step = TrainingStep(experiment, experiment.optimiser())
-    epochs = range(2 + _BATCHES // len(experiment.train))
-    batches = (batch for epoch in epochs for batch in experiment.batches(epoch))
+    batches = _endless(experiment)
     getting, training = 0.0, 0.0
     for number in range(1 + _BATCHES):
         started = time.perf_counter()
@@ -106,29 +114,54 @@ def shares(row: Row, data: Path) -> tuple[float, float]:
     return getting / total, evaluating / total
 
 
-def runs_per_hour(threads: int, folder: Path) -> float:
-    """Of the laptop tier on all cores, with so many threads each.
+def seconds_of_all_runs(folder: Path, threads: int) -> float:
+    """Training of the laptop tier, one run after the other, from a few steps of each.
 
-    Forecasts are made beside each other, as the runs would be.
+    Args:
+        folder: of the datasets that `generate` made.
+        threads: of a run.
     """
+    plan = Plan(resolve({"tier": _TIER, "compute": {"threads": threads}}, _TIERS), folder)
+    return sum(_seconds_of_runs(plan, each, folder) for each in plan.configurations)
+
+
+def _seconds_of_runs(plan: Plan, configuration: Configuration, folder: Path) -> float:
+    data = {"data": folder / f"{configuration.task}.h5"}
+    given = replace(configuration, settings=configuration.settings | data)
+    _, config, work = subject_of(plan, given, "cpu")
+    prepare_process(config)
+    experiment = Experiment(config)
+    step = TrainingStep(experiment, experiment.optimiser())
+    times = []
+    for number, batch in zip(range(1 + _STEPS), _endless(experiment), strict=False):
+        started = time.perf_counter()
+        step(batch, number, config.learning_rate).item()
+        times.append(time.perf_counter() - started)
+    return len(configuration.seeds) * work.steps * statistics.median(times[1:])
+
+
+def _endless(experiment: Experiment) -> Iterator[Any]:
+    """Training batches, epoch after epoch."""
+    return (batch for epoch in count() for batch in experiment.batches(epoch))
+
+
+def runs_per_hour(folder: Path, threads: int) -> float:
+    """Of the laptop tier on all cores, with so many threads each."""
     at_once = max(1, available_cores() // threads)
-
-    def forecast(number: int) -> dict[str, Any]:
-        out = folder / f"{threads}-threads-{number}.json"
-        command = [*_lietransformer("forecast"), "--out", str(out), "--results", str(folder)]
-        command += ["--config", f"tier={_TIER}", f"compute__threads={threads}"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        found: dict[str, Any] = json.loads(out.read_text())
-        return found
-
     with ThreadPoolExecutor(at_once) as pool:
-        return sum(throughput(found) for found in pool.map(forecast, range(at_once)))
+        seconds = list(pool.map(_apart, at_once * [("all", str(folder), str(threads))]))
+    plan = Plan(resolve({"tier": _TIER}, _TIERS), folder)
+    runs = sum(len(each.seeds) for each in plan.configurations)
+    return sum(3600 * runs / each for each in seconds)
 
 
-def throughput(forecast: dict[str, Any]) -> float:
-    """Runs per hour of one job at a time, by a forecast."""
-    jobs = [job for job in forecast["jobs"] if job["seeds"]]
-    return 3600 * sum(len(job["seeds"]) for job in jobs) / sum(job["seconds"] for job in jobs)
+def _apart(arguments: Sequence[str]) -> Any:
+    """What this program prints for some arguments, in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.runs", *arguments]
+    process = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if process.returncode:
+        raise RowFailed(f"{' '.join(command)} ended with exit code {process.returncode}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def _lietransformer(command: str) -> list[str]:
@@ -137,31 +170,32 @@ def _lietransformer(command: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     rows = {row.name: row for row in ROWS}
-    if arguments:  # one model, in a process of its own
-        name, file = arguments
-        print(json.dumps(shares(rows[name], Path(file))))
-        return 0
+    match sys.argv[1:] if arguments is None else arguments:
+        case ["shares", name, file]:
+            print(json.dumps(shares(rows[name], Path(file))))
+            return 0
+        case ["all", folder, threads]:
+            print(json.dumps(seconds_of_all_runs(Path(folder), int(threads))))
+            return 0
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        data = {rows[name].task: generate(rows[name].task, folder) for name in MODELS}
-        heads = ("first step", "C compiled", "getting batches", "evaluating")
-        print(f"{'':<36}" + "".join(f"{head:>17}" for head in heads))
-        for name in MODELS:
-            row, path = rows[name], data[rows[name].task]
-            compiling = seconds_to_first_step(row, path, cache=folder / name)
-            compiled = seconds_to_first_step(row, path, cache=folder / name)
-            command = [sys.executable, "-m", "benchmarks.runs", name, str(path)]
-            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            getting, evaluating = json.loads(output.splitlines()[-1])
-            seconds = f"{compiled:>15.1f} s{compiling:>15.1f} s"
-            print(f"{name:<36}{seconds}{getting:>17.2%}{evaluating:>17.2%}", flush=True)
-        print(f"\nruns per hour of the {_TIER} tier on {available_cores()} cores")
-        for threads in sorted({1, available_cores()}):
-            found = runs_per_hour(threads, folder)
-            print(f"{threads} thread(s) for each run: {found:.1f}", flush=True)
+        _measure_and_print([rows[name] for name in MODELS], Path(temporary))
     return 0
+
+
+def _measure_and_print(rows: Sequence[Row], folder: Path) -> None:
+    data = {row.task: generate(row.task, folder) for row in rows}
+    heads = ("first step", "C compiled", "getting batches", "evaluating")
+    print(f"{'':<36}" + "".join(f"{head:>17}" for head in heads))
+    for row in rows:
+        compiling = seconds_to_first_step(row, data[row.task], cache=folder / row.name)
+        compiled = seconds_to_first_step(row, data[row.task], cache=folder / row.name)
+        getting, evaluating = _apart(["shares", row.name, str(data[row.task])])
+        seconds = f"{compiled:>15.1f} s{compiling:>15.1f} s"
+        print(f"{row.name:<36}{seconds}{getting:>17.2%}{evaluating:>17.2%}", flush=True)
+    print(f"\nruns per hour of the {_TIER} tier on {available_cores()} cores")
+    for threads in sorted({1, available_cores()}):
+        print(f"threads of a run: {threads}{runs_per_hour(folder, threads):>12.1f}", flush=True)
 
 
 if __name__ == "__main__":

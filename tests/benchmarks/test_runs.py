@@ -7,6 +7,8 @@ import pytest
 from benchmarks import runs
 from benchmarks.comparison import ROWS, Row
 from benchmarks.train_step import RowFailed
+from lietransformer.sweep.plan import Plan
+from lietransformer.sweep.reading import resolve
 
 SMALL = Row("springs, small", "springs", "LieTransformer-T2 small", 5, 1, 1)
 
@@ -35,10 +37,32 @@ def test_shares_of_a_run(springs_file: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert getting + evaluating < 1
 
 
-def test_throughput_is_that_of_training_jobs() -> None:
-    jobs = [
-        {"seeds": [], "seconds": 1000},  # a dataset
-        {"seeds": [0, 1], "seconds": 1500},
-        {"seeds": [0], "seconds": 300},
-    ]
-    assert runs.throughput({"jobs": jobs}) == 3 * 3600 / 1800
+def test_runs_per_hour_are_those_of_processes_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = []
+
+    def apart(arguments: tuple[str, ...]) -> float:
+        asked.append(arguments)
+        return 7200.0
+
+    monkeypatch.setattr(runs, "available_cores", lambda: 4)
+    monkeypatch.setattr(runs, "_apart", apart)
+    half_of_the_runs = runs.runs_per_hour(tmp_path, threads=4)
+    assert half_of_the_runs > 1
+    assert runs.runs_per_hour(tmp_path, threads=1) == 4 * half_of_the_runs
+    assert asked == [("all", str(tmp_path), "4"), *4 * [("all", str(tmp_path), "1")]]
+
+
+def test_runs_of_the_tier_are_timed(
+    springs_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runs, "prepare_process", lambda _: None)
+    plan = Plan(resolve({"tier": "laptop"}, runs._TIERS), tmp_path)
+    (tmp_path / "springs.h5").symlink_to(springs_file)
+    (small,) = (
+        configuration
+        for configuration in plan.configurations
+        if configuration.settings["model"] == "LieTransformer-T2 small"
+    )
+    assert runs._seconds_of_runs(plan, small, tmp_path) > 0
