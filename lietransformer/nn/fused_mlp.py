@@ -6,7 +6,7 @@ hidden unit. C code takes a block of pairs through all layers at once, and store
 backward pass but the input, from which it computes the rest again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,11 +14,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from lietransformer.native import head_mlp
+from lietransformer.nn.with_plain import Plain, WithPlain
 
 _FEWEST_COLUMNS = 1024
-
-# The layers as PyTorch operations: takes x, then weight and bias of each layer.
-Plain = Callable[..., Tensor]
 
 
 def applies(x: Tensor, parameters: Sequence[Tensor]) -> bool:
@@ -36,27 +34,18 @@ def applies(x: Tensor, parameters: Sequence[Tensor]) -> bool:
 
 
 def fused_mlp(plain: Plain, x: Tensor, parameters: Sequence[Tensor]) -> Tensor:
-    """The same as `plain(x, *parameters)`, to rounding."""
+    """The same as `plain(x, *parameters)`, to rounding: weight and bias of each layer."""
     return _FusedMLP.apply(plain, x, *parameters)  # type: ignore[no-untyped-call]
 
 
-class _FusedMLP(torch.autograd.Function):
+class _FusedMLP(WithPlain):
     @staticmethod
     def forward(plain: Plain, x: Tensor, *parameters: Tensor) -> Tensor:  # noqa: ARG004
         return _code(parameters).value(x[0].contiguous(), head_mlp.packed(parameters))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.plain = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, *parameters = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient is to be differentiated in turn
-            pull_back: Callable[[Tensor], tuple[Tensor, ...]]
-            _, pull_back = torch.func.vjp(ctx.plain, x, *parameters)  # type: ignore[misc]
-            return (None, *pull_back(gradient))
         by_x, by_parameters = _code(parameters).gradient(
             x[0].contiguous(),
             head_mlp.packed(parameters),
@@ -66,13 +55,7 @@ class _FusedMLP(torch.autograd.Function):
         )
         assert by_parameters is not None
         by_x = None if by_x is None else by_x[None]
-        return (None, by_x, *head_mlp.unpacked(by_parameters, like=parameters))
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        plain, *tensors = inputs
-        batched = torch.func.vmap(plain, in_dims=in_dims[1:], randomness=info.randomness)
-        return batched(*tensors), 0
+        return (by_x, *head_mlp.unpacked(by_parameters, like=parameters))
 
 
 def _code(parameters: Sequence[Tensor]) -> head_mlp.HeadMLP:

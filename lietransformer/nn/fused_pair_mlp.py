@@ -4,7 +4,8 @@ C code takes a block of pairs through all layers while it is in the nearest cach
 nothing for the backward pass but what it was given, from which it computes the rest again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,10 +13,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from lietransformer.native import head_mlp, pair_mlp
-
-# The same as PyTorch operations: takes queries, keys, locations, W of `pair_mlp`, and weight and
-# bias of each further layer.
-Plain = Callable[..., Tensor]
+from lietransformer.nn.with_plain import Plain, WithPlain
 
 # A layer has two of them.
 _FURTHER_PARAMETERS = 4
@@ -49,53 +47,45 @@ def fused_pair_mlp(
 
     Zero for pairs that are not of real elements, if those are counted (see `pair_mlp`).
     """
+    of_real = _OfRealElements(plain, counts)
     result: Tensor = _FusedPairMLP.apply(  # type: ignore[no-untyped-call]
-        plain, counts, query, key, location, of_location, *rest
+        of_real, query, key, location, of_location, *rest
     )
     return result
 
 
-class _FusedPairMLP(torch.autograd.Function):
+@dataclass(frozen=True, eq=False)
+class _OfRealElements:
+    """What the C code computes, as PyTorch operations."""
+
+    plain: Plain
+    counts: Tensor | None
+
+    def __call__(self, *tensors: Tensor) -> Tensor:
+        scores = self.plain(*tensors)
+        if self.counts is None:
+            return scores
+        is_real = torch.arange(scores.shape[-1]) < self.counts[:, None]
+        return scores.masked_fill(~(is_real[:, :, None] & is_real[:, None]), 0)
+
+
+class _FusedPairMLP(WithPlain):
     @staticmethod
-    def forward(plain: Plain, counts: Tensor | None, *tensors: Tensor) -> Tensor:  # noqa: ARG004
-        code, pairs, parameters = _arguments(counts, tensors)
+    def forward(of_real: _OfRealElements, *tensors: Tensor) -> Tensor:
+        code, pairs, parameters = _arguments(of_real.counts, tensors)
         return code.value(pairs, head_mlp.packed(parameters))[:, None]
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.plain = inputs[0]
-        ctx.save_for_backward(*inputs[1:])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        counts, *tensors = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient is to be differentiated in turn
-            pull_back: Callable[[Tensor], tuple[Tensor, ...]]
-            _, pull_back = torch.func.vjp(ctx.plain, *tensors)  # type: ignore[misc]
-            return (None, None, *pull_back(_of_real(gradient, counts)))
-        code, pairs, parameters = _arguments(counts, tensors)
+    def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        code, pairs, parameters = _arguments(ctx.plain.counts, ctx.saved_tensors)
         by_query, by_key, by_location, sums = code.gradient(
             pairs,
             head_mlp.packed(parameters),
             gradient[:, 0].contiguous(),
-            of_location=ctx.needs_input_grad[4],
+            of_location=ctx.needs_input_grad[3],
         )
         by_weight, _, *by_rest = head_mlp.unpacked(sums, like=parameters)
-        return (None, None, by_query, by_key.mT, by_location, by_weight, *by_rest)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        plain, _, *tensors = inputs
-        batched = torch.func.vmap(plain, in_dims=in_dims[2:], randomness=info.randomness)
-        return batched(*tensors), 0
-
-
-def _of_real(gradient: Tensor, counts: Tensor | None) -> Tensor:
-    """Zero for pairs that are not of real elements: their values are not computed."""
-    if counts is None:
-        return gradient
-    is_real = torch.arange(gradient.shape[-1]) < counts[:, None]
-    return gradient * (is_real[:, :, None] & is_real[:, None])
+        return (by_query, by_key.mT, by_location, by_weight, *by_rest)
 
 
 def _arguments(
