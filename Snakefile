@@ -1,9 +1,10 @@
-# The whole reproduction: datasets → training runs → tables, figures, claims, report.
+# The whole reproduction: datasets → training runs, or published ones → tables, figures, claims, report.
 #
 #   snakemake --cores all                           on this machine
 #   snakemake --cores all --profile slurm           on a Slurm cluster
 #   snakemake --cores all table1                    one part; `snakemake --list-target-rules`
-#   snakemake --cores all --config tier=paper       smoke, laptop (default) or paper
+#   snakemake --cores all --config tier=paper       smoke, workstation (default) or paper
+#   snakemake --cores all --config published=use    use (train the missing runs), only or ignore
 
 import os
 from pathlib import Path
@@ -30,6 +31,8 @@ try:
     TIERS = Path(workflow.basedir, "workflow", "tiers")
     SWEEP = resolve(config, TIERS)
     PLAN = Plan(SWEEP, is_changed=is_changed(SWEEP, TIERS))
+    if workflow.is_main_process:
+        PLAN.require_intact_archive()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -43,6 +46,11 @@ if workflow.is_main_process:
             f"Removed {path}: what it stands for is gone, and is made again."
         )
         path.unlink()
+    if PLAN.left_out:
+        logger.warning(
+            f"{PLAN.left_out} runs of the sweep are not published, and `published` is `only`: they "
+            "are not trained. Train them with --config published=use."
+        )
 
 
 include: "workflow/rules/common.smk"
@@ -52,16 +60,19 @@ localrules:
     all,
 
 
-# Named here one by one: of what other jobs have used already Snakemake does not notice that it is
-# gone.
+# Named one by one, here and in the targets: of what other jobs have used already, or `make tables`
+# did not need, Snakemake does not notice that it is not there.
 rule all:
     input:
         RESULTS / "report.html",
         CLAIMS,
         [files_of_table(name) for name in TABLES],
         [files_of_figure(name) for name in FIGURES],
-        summaries(*sum(PARTS.values(), [])),
+        RESULTS / "sweep.json",
+        PLAN.measurements.values(),
+        runs_of(*sum(PARTS.values(), [])),
         tracking(*PARTS, "summary"),
+        verification("verified"),
     message:
         "All of the sweep is there"
 
@@ -72,6 +83,7 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/verify.smk"
 include: "workflow/rules/targets.smk"
 
 

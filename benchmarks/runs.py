@@ -7,8 +7,9 @@ python -m benchmarks.runs
   time, when it has to be compiled.
 - Not the model: of the time of a run with the paper's settings, the parts that go into getting
   batches and into evaluations.
-- Threads: runs per hour of the laptop tier on all cores, with one thread for each run and with as
-  many as there are cores; from a few steps of each run, in processes beside each other.
+- Threads: runs per hour of the workstation tier, springs at n = 10, on all cores, with one thread
+  for each run and with as many as there are cores; from a few steps of each run, in processes
+  beside each other.
 """
 
 import json
@@ -47,7 +48,15 @@ MODELS = (
 )
 _BATCHES = 20  # timed, after one that is not
 _ONE_STEP = {"epochs": 1, "evaluations": 1, "validation_examples": 1, "test_examples": 1}
-_TIER = "laptop"
+_SWEEP = {
+    "tier": "workstation",
+    "published": "ignore",
+    "springs": {
+        "data_efficiency": {"n_train": [10]},
+        "parameter_efficiency": {"n_train": 10},
+        "ablations": {"kinds": []},
+    },
+}
 _TIERS = Path(__file__).parents[1] / "workflow" / "tiers"
 _STEPS = 4  # timed of each run of the tier, after one that is not
 _PAPER_DATA = {
@@ -114,14 +123,19 @@ def shares(row: Row, data: Path) -> tuple[float, float]:
     return getting / total, evaluating / total
 
 
+def sweep(folder: Path, threads: int) -> Plan:
+    """What threads are compared by."""
+    return Plan(resolve(_SWEEP | {"compute": {"threads": threads}}, _TIERS), folder)
+
+
 def seconds_of_all_runs(folder: Path, threads: int) -> float:
-    """Training of the laptop tier, one run after the other, from a few steps of each.
+    """Training of the sweep, one run after the other, from a few steps of each.
 
     Args:
         folder: of the datasets that `generate` made.
         threads: of a run.
     """
-    plan = Plan(resolve({"tier": _TIER, "compute": {"threads": threads}}, _TIERS), folder)
+    plan = sweep(folder, threads)
     return sum(_seconds_of_runs(plan, each, folder) for each in plan.configurations)
 
 
@@ -146,12 +160,11 @@ def _endless(experiment: Experiment) -> Iterator[Any]:
 
 
 def runs_per_hour(folder: Path, threads: int) -> float:
-    """Of the laptop tier on all cores, with so many threads each."""
+    """Runs of the sweep on all cores, with this number of threads each."""
     at_once = max(1, available_cores() // threads)
     with ThreadPoolExecutor(at_once) as pool:
         seconds = list(pool.map(_apart, at_once * [("all", str(folder), str(threads))]))
-    plan = Plan(resolve({"tier": _TIER}, _TIERS), folder)
-    runs = sum(len(each.seeds) for each in plan.configurations)
+    runs = sum(len(each.seeds) for each in sweep(folder, threads).configurations)
     return sum(3600 * runs / each for each in seconds)
 
 
@@ -193,7 +206,7 @@ def _measure_and_print(rows: Sequence[Row], folder: Path) -> None:
         getting, evaluating = _apart(["shares", row.name, str(data[row.task])])
         seconds = f"{compiled:>15.1f} s{compiling:>15.1f} s"
         print(f"{row.name:<36}{seconds}{getting:>17.2%}{evaluating:>17.2%}", flush=True)
-    print(f"\nruns per hour of the {_TIER} tier on {available_cores()} cores")
+    print(f"\nruns per hour of the {_SWEEP['tier']} tier on {available_cores()} cores")
     for threads in sorted({1, available_cores()}):
         print(f"threads of a run: {threads}{runs_per_hour(folder, threads):>12.1f}", flush=True)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from lietransformer import __version__
 from lietransformer.analysis import command as analysis_command
+from lietransformer.archive import command as archive_command
 from lietransformer.complexity import command as complexity_command
 from lietransformer.data import command as data_command
 from lietransformer.doctor import command as doctor_command
@@ -58,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     complexity_command.add_parser(commands)
     lifting_command.add_parser(commands)
     analysis_command.add_parsers(commands)
+    archive_command.add_parsers(commands)
     forecast_command.add_parser(commands)
     doctor_command.add_parser(commands)
 

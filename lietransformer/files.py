@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import io
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +37,15 @@ def require_writable_name(path: Path, *, replace: bool) -> None:
                 remedy="choose another name, remove it, or replace it with --force",
             )
         )
+
+
+def read_json(file: Path) -> dict[str, Any] | None:
+    """An object in a file; None where there is no such file, or another content."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from lietransformer.errors import explain, require_at_least_one
 from lietransformer.groups import Group, PairFeatures
+from lietransformer.packing import Packing
 from lietransformer.parts import can_be_split, recomputed
 from lietransformer.precision import in_full_precision
 from lietransformer.random import require_generator, uniform
@@ -42,8 +43,8 @@ class NeighbourhoodConfig:
         radius: keep elements at most this far away (None: any distance). η itself. Without
             a ball that bounds their number, memory is in proportion to the largest one, and
             on a GPU to all elements.
-        samples: use this many elements, uniformly drawn from the ball for every query on
-            its own (None: the whole ball).
+        samples: use this many elements, drawn uniformly from the ball, independently for every
+            query and anew in every layer (None: the whole ball).
     """
 
     ball: int | None = None
@@ -78,7 +79,7 @@ class NeighbourhoodConfig:
 
 @dataclass(frozen=True, eq=False)
 class PairGeometry:
-    """The pairs (g, g') that attention sees, computed once and shared by all layers.
+    """The pairs (g, g') that a layer sees.
 
     Attributes:
         coordinates: the features of each pair, a function of g⁻¹g' and the orbit
@@ -89,15 +90,14 @@ class PairGeometry:
             all elements in their order, of which the mask may leave out some.
         ball_sizes: how many elements each ball holds before any are sampled from it; None
             where every ball holds everything.
-        first_rows: where the features of real elements are rows one after the other, those of
-            each example's first elements; None where examples have an axis of their own.
+        packing: where the features that a layer is given are packed; None where they are padded.
     """
 
     coordinates: Float[Tensor, "batch g key pair"]
     mask: Bool[Tensor, "batch #g key"]
     indices: Int[Tensor, "batch g key"] | None = None
     ball_sizes: Int[Tensor, "batch g"] | None = None
-    first_rows: Int[Tensor, " batch"] | None = None
+    packing: Packing | None = None
 
     @cached_property
     def leading_keys(self) -> Int[Tensor, " batch"] | None:
@@ -109,11 +109,9 @@ class PairGeometry:
         are_first = mask == (torch.arange(mask.shape[1], device=mask.device) < counts[:, None])
         return counts if bool(are_first.all()) else None
 
-    def of_rows(self) -> "PairGeometry":
-        """The same for features of real elements alone, as rows one after the other."""
-        counts = self.leading_keys
-        assert counts is not None
-        return replace(self, first_rows=counts.cumsum(dim=0) - counts)
+    def packed(self, packing: Packing) -> "PairGeometry":
+        """The same for features that are packed."""
+        return replace(self, packing=packing)
 
     def split(self, queries: int) -> Iterator["PairGeometry"]:
         """The same pairs in parts, of so many queries each; the last may have fewer."""
@@ -155,7 +153,6 @@ def gather(
     return flat.unflatten(0, indices.shape)
 
 
-@in_full_precision
 def pair_geometry(
     lifted: LiftedCloud,
     group: Group,
@@ -165,7 +162,28 @@ def pair_geometry(
     generator: torch.Generator | None = None,
     radius: Float[Tensor, ""] | None = None,
 ) -> PairGeometry:
+    """The pairs that one layer sees; see `pairs_of_layers`."""
+    return pairs_of_layers(
+        lifted, group, config, layers=1, kind=kind, generator=generator, radius=radius
+    )[0]
+
+
+@in_full_precision
+def pairs_of_layers(
+    lifted: LiftedCloud,
+    group: Group,
+    config: NeighbourhoodConfig,
+    *,
+    layers: int,
+    kind: PairFeatures = "log",
+    generator: torch.Generator | None = None,
+    radius: Float[Tensor, ""] | None = None,
+) -> list[PairGeometry]:
     """Choose the neighbourhood of each element and compute the features of the pairs.
+
+    The balls are the same for all layers. Where they are sampled, every layer gets its own draw:
+    drawn once for all, a pair that is missing would be missing from the whole network, and the
+    noise of all layers would be one noise. Layers without sampling share one object.
 
     A `radius` that a model adapts while it trains takes the place of that in the config.
 
@@ -177,18 +195,25 @@ def pair_geometry(
     if config.is_random:
         generator = require_generator(generator, purpose="sampling neighbours")
     count = lifted.mask.shape[1]
-    mask: Tensor = lifted.mask[:, None, :]
-    indices: Tensor | None = None
-    ball_sizes: Tensor | None = None
-    if radius is not None or not config.is_everything(count):
-        chosen, mask, ball_sizes = _choose(lifted, group, config, generator, radius)
-        if chosen.shape[-1] < _DENSE_SHARE * count:
-            indices = chosen
-        else:
-            # What is not there has no place of its own: it goes to one that is left out.
-            nobody = torch.zeros(*mask.shape[:2], count + 1, dtype=torch.bool, device=mask.device)
-            mask = nobody.scatter(-1, chosen.masked_fill(~mask, count), mask)[..., :count]
-    return PairGeometry(_coordinates(lifted, indices, group, kind), mask, indices, ball_sizes)
+    if radius is None and config.is_everything(count):
+        everything = PairGeometry(_coordinates(lifted, None, group, kind), lifted.mask[:, None, :])
+        return [everything] * layers
+    draws = layers if config.is_random else 1
+    chosen, ball_sizes = _choose(lifted, group, config, generator, radius, draws)
+    geometries = []
+    coordinates: Tensor | None = None
+    for indices, mask in chosen:
+        if indices.shape[-1] < _DENSE_SHARE * count:
+            own = _coordinates(lifted, indices, group, kind)
+            geometries.append(PairGeometry(own, mask, indices, ball_sizes))
+            continue
+        if coordinates is None:
+            coordinates = _coordinates(lifted, None, group, kind)
+        # Padding has no place among the elements: it goes to an extra one that is dropped.
+        nobody = torch.zeros(*mask.shape[:2], count + 1, dtype=torch.bool, device=mask.device)
+        dense = nobody.scatter(-1, indices.masked_fill(~mask, count), mask)[..., :count]
+        geometries.append(PairGeometry(coordinates, dense, None, ball_sizes))
+    return geometries if config.is_random else geometries * layers
 
 
 def _coordinates(
@@ -243,7 +268,7 @@ def choose_neighbours(
 
     Which ones a sample holds depends on the generator and on the shape of the batch.
     """
-    indices, mask, _ = _choose(lifted, group, config, generator)
+    ((indices, mask),), _ = _choose(lifted, group, config, generator)
     return indices, mask
 
 
@@ -254,23 +279,30 @@ def _choose(
     config: NeighbourhoodConfig,
     generator: torch.Generator | None,
     radius: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Indices and mask of the neighbours, and the sizes of the balls they are drawn from."""
+    draws: int = 1,
+) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    """Indices and mask of the neighbours for each draw, and the sizes of the balls."""
     batch, count = lifted.mask.shape
     rows = max(1, _PAIRS_AT_ONCE // max(1, batch * count))
-    chunks = []
+    chunks: list[list[tuple[Tensor, Tensor]]] = [[] for _ in range(draws)]
+    sizes = []
     for start in range(0, count, rows):
         indices, mask = _ball(lifted, slice(start, start + rows), group, config, radius)
-        sizes = mask.sum(dim=-1)
-        if config.samples is not None:
-            drawing = require_generator(generator, purpose="sampling neighbours")
-            indices, mask = _subsample(indices, mask, config.samples, drawing)
-        chunks.append((indices, mask, sizes))
-    if not chunks:
+        sizes.append(mask.sum(dim=-1))
+        for own in chunks:
+            if config.samples is None:
+                own.append((indices, mask))
+            else:
+                drawing = require_generator(generator, purpose="sampling neighbours")
+                own.append(_subsample(indices, mask, config.samples, drawing))
+    if not sizes:
         nobody = torch.empty(batch, 0, 0, dtype=torch.long, device=lifted.mask.device)
-        return nobody, nobody.bool(), nobody.sum(dim=-1)
-    all_indices, all_masks, all_sizes = zip(*chunks, strict=True)
-    return _joined(all_indices), _joined(all_masks), torch.cat(all_sizes, dim=1)
+        return [(nobody, nobody.bool())] * draws, nobody.sum(dim=-1)
+    joined = []
+    for own in chunks:
+        indices_of_chunks, masks_of_chunks = zip(*own, strict=True)
+        joined.append((_joined(indices_of_chunks), _joined(masks_of_chunks)))
+    return joined, torch.cat(sizes, dim=1)
 
 
 def _joined(chunks: Sequence[Tensor]) -> Tensor:

@@ -11,8 +11,10 @@ from lietransformer.groups import get_group
 from lietransformer.lift import lift
 from lietransformer.neighbourhood import (
     NeighbourhoodConfig,
+    PairGeometry,
     choose_neighbours,
     pair_geometry,
+    pairs_of_layers,
 )
 from lietransformer.testing import assert_invariant, assert_permutation_invariant, transform
 from lietransformer.types import LiftedCloud, PointCloud
@@ -27,8 +29,8 @@ from tests.cases import (
 )
 
 
-def lifted_cloud(name: str, points: int = 9) -> LiftedCloud:
-    cloud = random_cloud(name, batch=2, points=points)
+def lifted_cloud(name: str, points: int = 9, *, masked: bool = True) -> LiftedCloud:
+    cloud = random_cloud(name, batch=2, points=points, masked=masked)
     return lift(cloud, get_group(name), default_lift(name), generator=seeded())
 
 
@@ -94,6 +96,47 @@ def test_subsamples_are_uniform_and_independent_for_every_query() -> None:
     assert (frequency[members == 0] == 0).all()
     assert (frequency[members == 1] - 0.5).abs().max() < 0.05
     assert (together / runs - 0.25).abs().max() < 0.04
+
+
+@pytest.mark.parametrize("samples", [3, 6])
+def test_every_layer_draws_its_own_neighbours(samples: int) -> None:
+    """From the same balls, independently: gathered (3 of 16) or masked out of all (6 of 8)."""
+    points = 16 if samples == 3 else 8
+    lifted = lifted_cloud("T(2)", points=points, masked=False)
+    config = NeighbourhoodConfig(ball=7, samples=samples)
+    ball, _ = choose_neighbours(lifted, get_group("T(2)"), NeighbourhoodConfig(ball=7))
+    members = torch.zeros(2, points, points).scatter_(2, ball, 1.0).bool()
+    pairs = pairs_of_layers(
+        lifted, get_group("T(2)"), config, layers=400, generator=seeded(), kind="log"
+    )
+    assert (pairs[0].indices is None) == (samples == 6)
+    drawn = torch.stack([as_members(geometry, points) for geometry in pairs])
+    assert (drawn.sum(-1) == samples).all()
+    assert not drawn[:, ~members].any()
+    # How often a member of the ball is in two consecutive layers: as often as by chance.
+    share = samples / 7
+    both = (drawn[:-1] & drawn[1:]).double().mean(dim=0)[members]
+    assert both.mean().item() == pytest.approx(share**2, abs=0.01)
+    assert (both - share**2).abs().max() < 0.12
+    distinct = {tuple(layer.flatten().tolist()) for layer in drawn}
+    assert len(distinct) == 400
+
+
+def as_members(geometry: PairGeometry, count: int) -> Tensor:
+    """Which elements each query sees."""
+    if geometry.indices is None:
+        return geometry.mask
+    members = torch.zeros(*geometry.indices.shape[:2], count, dtype=torch.bool)
+    return members.scatter(2, geometry.indices, geometry.mask)
+
+
+@pytest.mark.parametrize("samples", [None, 100])
+def test_layers_share_what_is_not_sampled(samples: int | None) -> None:
+    lifted = lifted_cloud("T(2)")
+    config = NeighbourhoodConfig(ball=None if samples else 4, samples=samples)
+    pairs = pairs_of_layers(lifted, get_group("T(2)"), config, layers=3, generator=seeded())
+    assert len(pairs) == 3
+    assert all(geometry is pairs[0] for geometry in pairs)
 
 
 @pytest.mark.parametrize("samples", [2, 7])

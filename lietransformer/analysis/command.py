@@ -37,8 +37,8 @@ def _add(
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=text,
-        description=f"{text[:1].upper()}{text[1:]}. Reads the folders of runs, also while some "
-        "are going on; what is missing is shown as missing.",
+        description=f"{text[:1].upper()}{text[1:]}. Reads local and published runs, also while "
+        "some are running; what was not run says so.",
     )
     add_results_argument(parser)
     parser.set_defaults(run=run)
@@ -65,13 +65,25 @@ def _chosen(options: argparse.Namespace, known: Collection[str]) -> list[str]:
     return list(dict.fromkeys(options.only or known))
 
 
+def _out(options: argparse.Namespace, default: str) -> Path:
+    """Where to write; an archive of published runs is never written to."""
+    from lietransformer.archive.layout import Archive
+
+    if options.out is None and Archive(options.results).exists:
+        raise UserError(
+            f"{options.results} is an archive of published runs, which is not written to. Give "
+            f"--out, or the results folder {options.results.parent}."
+        )
+    return Path(options.out or options.results / default)
+
+
 def _tables(options: argparse.Namespace) -> int:
     from lietransformer.analysis.runs import read_sweep
     from lietransformer.analysis.tables import TABLES, write_tables
 
     names = _chosen(options, TABLES)
     sweep = read_sweep(options.results)
-    for path in write_tables(sweep, names, options.out or options.results / "tables"):
+    for path in write_tables(sweep, names, _out(options, "tables")):
         print(path)
     return 0
 
@@ -82,7 +94,7 @@ def _figures(options: argparse.Namespace) -> int:
 
     names = _chosen(options, FIGURES)
     sweep = read_sweep(options.results)
-    for path in write_figures(sweep, names, options.out or options.results / "figures"):
+    for path in write_figures(sweep, names, _out(options, "figures")):
         print(path)
     return 0
 
@@ -91,7 +103,7 @@ def _animation(options: argparse.Namespace) -> int:
     from lietransformer.analysis.figures.animation import write_animation
     from lietransformer.analysis.runs import read_sweep
 
-    path = options.out or options.results / "figures" / "trajectory.gif"
+    path = _out(options, "figures/trajectory.gif")
     write_animation(read_sweep(options.results), path)
     print(path)
     return 0
@@ -111,7 +123,7 @@ def _claims(options: argparse.Namespace) -> int:
 
     sweep = read_sweep(options.results)
     decided = decide_all(sweep)
-    for path in write_claims(sweep, decided, options.out or options.results):
+    for path in write_claims(sweep, decided, _out(options, "")):
         print(path)
     print(count_verdicts(decided))
     return 0
@@ -121,7 +133,7 @@ def _report(options: argparse.Namespace) -> int:
     from lietransformer.analysis.report import write_report
     from lietransformer.analysis.runs import read_sweep
 
-    path = options.out or options.results / "report.html"
+    path = _out(options, "report.html")
     write_report(read_sweep(options.results), path)
     print(path)
     return 0

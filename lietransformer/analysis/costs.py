@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from lietransformer.analysis.runs import Sweep, read_json
+from lietransformer.analysis.runs import Sweep
 from lietransformer.errors import explain
+from lietransformer.files import read_json
 
 log = logging.getLogger(__name__)
 

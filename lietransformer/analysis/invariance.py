@@ -3,27 +3,34 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from lietransformer.analysis.runs import Sweep, read_json
+from lietransformer.analysis.runs import Sweep
+from lietransformer.files import read_json
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class Invariance:
-    """Invariance errors, and one of the examples that they were measured with.
+    """Invariance errors, and a training example of the constellations.
 
     Attributes:
+        settings: of the measurement.
         errors: of each run, by number of lift samples.
+        training_index: which example of D_train it is; None in measurements of older versions,
+            whose example is not from D_train.
         positions: (points, 2) of the example.
         instances: (points,) which instance a point belongs to.
         patterns: the name of each point's pattern.
         commit: what measured it; None if that is not known.
     """
 
+    settings: dict[str, Any]
     errors: dict[int, list[float]]
+    training_index: int | None
     positions: np.ndarray
     instances: np.ndarray
     patterns: list[str]
@@ -51,7 +58,9 @@ def _read(path: Path) -> Invariance | None:
         example = content["example"]
         samples, errors = content["lift_samples"], content["errors"]
         return Invariance(
+            dict(content["settings"]),
             {int(n): [float(e) for e in own] for n, own in zip(samples, errors, strict=True)},
+            example.get("training_index"),
             np.array(example["positions"], dtype=float).reshape(-1, 2),
             np.array(example["instance"], dtype=int),
             [str(name) for name in example["pattern"]],

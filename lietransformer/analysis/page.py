@@ -6,17 +6,23 @@ from html import escape
 
 _PIXELS_PER_INCH = 140
 _STYLE = """
-:root { --ink: #1d2733; --soft: #5b6875; --line: #dde3e9; --back: #ffffff; --tint: #f5f7f9; }
+:root { color-scheme: light dark; --ink: #1d2733; --soft: #5b6875; --line: #dde3e9;
+  --back: #ffffff; --tint: #f5f7f9; --link: #0b5c94; --good: #00664a; --good-back: #d3efe5;
+  --bad: #9c3d00; --bad-back: #fbdcc8; --open: #4d5863; --open-back: #e3e8ed; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e9ee; --soft: #a3afba; --line: #38424d;
+  --back: #14191f; --tint: #1e252d; --link: #79b8ea; --good: #7fe0bd; --good-back: #0c3d2f;
+  --bad: #ffb48a; --bad-back: #55270c; --open: #bcc6cf; --open-back: #2c353f; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 64rem; padding: 1rem; color: var(--ink);
+body { margin: 0 auto; max-width: 78rem; padding: 1rem; color: var(--ink);
   background: var(--back); font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { line-height: 1.2; margin-bottom: .2rem; }
+h1 { line-height: 1.2; margin: 0 0 .2rem; }
 h2 { margin-top: 3rem; border-bottom: 2px solid var(--line); }
 nav a { margin-right: 1rem; white-space: nowrap; }
-a { color: #0b5c94; }
+a { color: var(--link); }
 code { background: var(--tint); padding: .1rem .3rem; border-radius: .2rem; font-size: .9em; }
+p, ul, details, figcaption { max-width: 64rem; }
 figure { margin: 2rem 0; }
-figure img { max-width: 100%; height: auto; display: block; }
+figure img, .first img { max-width: 100%; height: auto; display: block; background: #fff; }
 @media (max-width: 45rem) { figure .wide img { max-width: none; } }
 figcaption, .notes { color: var(--soft); font-size: .88rem; }
 .wide { overflow-x: auto; overflow-wrap: normal; }
@@ -27,19 +33,38 @@ th { text-align: left; }
 thead th { background: var(--tint); }
 thead th + th { text-align: right; }
 th.section { background: var(--tint); font-style: italic; font-weight: normal; }
+tr.bad > * { background: var(--bad-back); color: var(--bad); font-weight: bold; }
 .small { color: var(--soft); font-size: .75rem; font-weight: normal; }
 .missing { color: var(--soft); font-style: italic; }
 .verdict { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .85rem;
   border: 1px solid; white-space: nowrap; }
-.reproduced { color: #00664a; background: #e3f4ee; }
-.refuted { color: #9c3d00; background: #fdeade; }
-.undecided { color: #4d5863; background: #eef1f4; }
+.reproduced { color: var(--good); background: var(--good-back); }
+.reduced { color: var(--good); background: repeating-linear-gradient(135deg,
+  var(--good-back) 0 .3rem, var(--back) .3rem .6rem); }
+.refuted { color: var(--bad); background: var(--bad-back); }
+.inconclusive { color: var(--open); background: var(--open-back); }
+.not-run { color: var(--soft); background: var(--back); }
 details { border-bottom: 1px solid var(--line); padding: .5rem 0; }
 summary { cursor: pointer; }
-.banner { border-left: .3rem solid #d55e00; background: #fdf3ec; padding: .6rem 1rem; }
-.counts { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1.5rem 0; }
-.counts div { flex: 1 1 8rem; padding: .8rem 1rem; background: var(--tint); border-radius: .4rem; }
-.counts b { display: block; font-size: 1.8rem; line-height: 1.2; }
+.banner { border-left: .3rem solid var(--line); background: var(--tint); padding: .4rem .8rem;
+  margin: .5rem 0; font-size: .9rem; max-width: none; }
+.banner.bad { border-color: var(--bad); background: var(--bad-back); color: var(--bad); }
+.banner.good { border-color: var(--good); }
+.bar { display: flex; height: 2.2rem; margin: .8rem 0 .3rem; gap: 2px; }
+.bar span { display: flex; align-items: center; justify-content: center; min-width: 1.6rem;
+  border: 1px solid; border-radius: .3rem; font-weight: bold; overflow: hidden; }
+.key { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: 0 0 .8rem; padding: 0;
+  list-style: none; font-size: .9rem; }
+.key i { display: inline-block; width: .9rem; height: .9rem; margin-right: .35rem;
+  border: 1px solid; border-radius: .2rem; vertical-align: -.1rem; }
+.first { display: grid; grid-template-columns: minmax(0, 24rem) minmax(0, 1fr); gap: 1.5rem;
+  align-items: start; margin-top: 1rem; }
+.first table { font-size: .76rem; }
+.first .small { font-size: .7rem; }
+.first th, .first td { padding: .25rem .35rem; }
+.first td > span.small { display: block; }
+.first h2 { margin: 0 0 .4rem; font-size: 1.05rem; border: 0; }
+@media (max-width: 70rem) { .first { grid-template-columns: minmax(0, 1fr); } }
 @media print { details { break-inside: avoid; } }
 """
 
@@ -73,11 +98,13 @@ def notes(lines: Iterable[str]) -> str:
     return f'<p class="notes">{"<br>".join(escape(line) for line in lines)}</p>'
 
 
-def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of text; its first column names the row."""
+def plain_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], bad: Sequence[str] = ()
+) -> str:
+    """A table of text; its first column names the row. Rows with a cell among `bad` stand out."""
     head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
     body = "\n".join(
-        "<tr>"
+        ('<tr class="bad">' if set(bad) & set(row) else "<tr>")
         + "".join(
             f"<{tag}>{escape(cell)}</{tag}>"
             for tag, cell in zip(["th"] + ["td"] * (len(row) - 1), row, strict=True)
@@ -87,3 +114,28 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="wide">{table}</div>'
+
+
+def stacked_bar(counts: Iterable[tuple[str, str, int]], what: str) -> str:
+    """Parts of a whole as one bar, each a name, a class of the style and a count, with a key."""
+    listed = list(counts)
+    words = ", ".join(f"{count} {name}" for name, _, count in listed)
+    total = sum(count for *_, count in listed)
+    parts = "".join(
+        f'<span class="{style}" style="flex-grow: {count}" title="{escape(name)}">{count}</span>'
+        for name, style, count in listed
+        if count
+    )
+    key = "".join(
+        f'<li><i class="{style}"></i><b>{count}</b> {escape(name)}</li>'
+        for name, style, count in listed
+    )
+    label = escape(f"Of {total} {what}: {words}.")
+    return (
+        f'<div class="bar" role="img" aria-label="{label}">{parts}</div><ul class="key">{key}</ul>'
+    )
+
+
+def banner(text: str, style: str = "") -> str:
+    """A line that stands out."""
+    return f'<p class="banner {style}">{text}</p>'

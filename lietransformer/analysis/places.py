@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from lietransformer.analysis.runs import MANIFEST, read_json
+from lietransformer.analysis.runs import MANIFEST
+from lietransformer.archive.layout import FOLDER
+from lietransformer.files import read_json
 from lietransformer.tracking.address import (
     DEFAULT_URI,
     NO_TRACKING,
@@ -16,6 +18,7 @@ _PLACES = {
     "tables": "tables",
     "figures": "figures",
     "runs": "runs",
+    "archive": FOLDER,
 }
 
 

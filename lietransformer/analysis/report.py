@@ -1,18 +1,22 @@
-"""The report: verdicts, tables, figures and runs on one page."""
+"""The report: verdicts, tables, figures, runs and their verification on one page."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import get_args
 
 import pandas as pd
+from matplotlib import rc_context
 
 from lietransformer.analysis import page
 from lietransformer.analysis.claims import decide_all
 from lietransformer.analysis.claims.verdict import (
-    NOT_DECIDED,
+    INCONCLUSIVE,
     NOT_REPRODUCED,
+    NOT_RUN,
+    REDUCED,
     REPRODUCED,
     Claim,
     Finding,
@@ -20,46 +24,103 @@ from lietransformer.analysis.claims.verdict import (
 )
 from lietransformer.analysis.figures import FIGURES, draw_figure
 from lietransformer.analysis.figures.drawing import notes, png
+from lietransformer.analysis.figures.figure4 import draw_overview
+from lietransformer.analysis.figures.style import STYLE
 from lietransformer.analysis.output import write_text
-from lietransformer.analysis.provenance import commits, inventory, tier
+from lietransformer.analysis.provenance import inventory, origins, tier
 from lietransformer.analysis.runs import Sweep
 from lietransformer.analysis.tables import TABLES
 from lietransformer.analysis.tables import html as html_table
+from lietransformer.analysis.tables.table import Table
+from lietransformer.analysis.verification import (
+    DATASET_HEADINGS,
+    RUN_HEADINGS,
+    Verification,
+    read_verification,
+)
 
 TITLE = "LieTransformer, reproduced"
-_CLASSES = {REPRODUCED: "reproduced", NOT_REPRODUCED: "refuted", NOT_DECIDED: "undecided"}
-_STATUSES = {
-    "finished": "finished",
-    "diverged": "diverged",
-    "running": "begun",
-    "missing": "missing",
+_CLASSES = {
+    REPRODUCED: "reproduced",
+    REDUCED: "reduced",
+    NOT_REPRODUCED: "refuted",
+    INCONCLUSIVE: "inconclusive",
+    NOT_RUN: "not-run",
 }
+_STATUSES = {"diverged": "diverged", "running": "begun", "missing": "not run"}
+_NOT_VERIFIED = "Nothing was verified on this machine yet: <code>lietransformer verify</code>"
 
 
 def write_report(sweep: Sweep, path: Path) -> None:
     """Write the page."""
     decided = decide_all(sweep)
+    verification = read_verification(sweep.results)
+    tables = {name: build(sweep) for name, build in TABLES.items()}
     sections = [
         ("claims", "The paper's claims", _claims(decided)),
-        ("tables", "Tables", "\n".join(_table(sweep, name) for name in TABLES)),
+        ("verification", "Verified on this machine", _verification(verification)),
+        ("tables", "Tables", "\n".join(_table(name, own) for name, own in tables.items())),
         ("figures", "Figures", "\n".join(_figure(sweep, name) for name in FIGURES)),
         ("runs", "Runs", _runs(sweep)),
     ]
-    write_text(path, page.page(TITLE, sections, _lead(sweep, decided)))
+    lead = _lead(sweep, decided, verification) + _first_screen(sweep, tables["table1"])
+    write_text(path, page.page(TITLE, sections, lead))
 
 
-def _lead(sweep: Sweep, decided: Sequence[tuple[Claim, Finding]]) -> str:
-    """What a reader wants to know first."""
+def _lead(
+    sweep: Sweep,
+    decided: Sequence[tuple[Claim, Finding]],
+    verification: Verification | None,
+) -> str:
+    """The verdicts, and what they rest on."""
     counts = Counter(finding.verdict for _, finding in decided)
-    boxes = "".join(
-        f"<div><b>{counts[verdict]}</b>{escape(verdict)}</div>" for verdict in get_args(Verdict)
+    bar = page.stacked_bar(
+        ((name, _CLASSES[name], counts[name]) for name in get_args(Verdict)), "claims"
     )
-    reduced = f'<p class="banner">{escape(tier(sweep))}</p>' if sweep.is_reduced else ""
-    warnings = "".join(f'<p class="banner">{escape(text)}</p>' for text in sweep.warnings)
+    runs = sweep.runs[sweep.runs["status"].isin(["finished", "diverged"])]
+    published = int((runs["source"] == "published").sum())
+    say = "run says" if len(runs) == 1 else "runs say"
+    what = f"{len(runs)} {say} ({published} published, {len(runs) - published} of this machine)"
+    warnings = [tier(sweep)] if sweep.is_reduced else []
+    verified = page.banner(_NOT_VERIFIED)
+    if verification is not None:
+        text = f"{escape(verification.statement)} <a href='#verification'>Details</a>"
+        verified = page.banner(text, "bad" if verification.is_bad else "good")
     return (
         "<p>Equivariant self-attention for Lie groups (Hutchinson et al., ICML 2021): what the "
-        f"paper claims, and what our {len(sweep.runs)} runs say about it.</p>"
-        f'{reduced}{warnings}<div class="counts">{boxes}</div>'
+        f"paper claims, and what {what}.</p>{bar}{verified}"
+        + "".join(page.banner(escape(text)) for text in (*warnings, *sweep.warnings))
+    )
+
+
+def _first_screen(sweep: Sweep, table1: Table) -> str:
+    """Figure 4 beside Table 1."""
+    with rc_context(STYLE):
+        figure = draw_overview(sweep)
+    description = "Figure 4: test error after 5 steps against the number of training examples"
+    picture = page.picture(png(figure), description, figure.get_figwidth())
+    return (
+        '<div class="first">'
+        f'<div><h2><a href="#figure4">Figure 4</a>: springs, test error</h2>'
+        f"{picture}</div>"
+        '<div><h2><a href="#table1">Table 1</a>: constellations, test accuracy</h2>'
+        f'<div class="wide">{html_table.render(replace(table1, below=None))}</div>'
+        f"{page.notes(table1.notes[:2])}</div></div>"
+    )
+
+
+def _verification(verification: Verification | None) -> str:
+    if verification is None:
+        return f"<p>{_NOT_VERIFIED}</p>"
+    lines = [
+        verification.statement,
+        f"Trained on {verification.machine}, commit {verification.commit}.",
+    ]
+    bad = ("differs",)
+    return (
+        page.notes(lines)
+        + page.plain_table(RUN_HEADINGS, verification.run_rows(), bad)
+        + page.plain_table(DATASET_HEADINGS, verification.dataset_rows(), bad)
     )
 
 
@@ -74,13 +135,14 @@ def _claim(claim: Claim, finding: Finding) -> str:
         f'<span class="verdict {_CLASSES[finding.verdict]}">{escape(finding.verdict)}</span> '
         f"<b>{claim.number}.</b> {escape(claim.meaning)}</summary>"
         f"<p>{escape(finding.reason)}</p>"
+        f"<p>Paper: {escape(claim.paper)}. Ours: {escape(finding.ours or 'none')}. "
+        f"Rests on: {escape(finding.rests_on or 'nothing')}.</p>"
         f'<p class="notes">{escape(claim.place)}. Rule: {escape(claim.rule)}</p>'
         f'<ul class="notes">{evidence}</ul></details>'
     )
 
 
-def _table(sweep: Sweep, name: str) -> str:
-    table = TABLES[name](sweep)
+def _table(name: str, table: Table) -> str:
     return (
         f'<article id="{name}"><h3>{escape(table.title)}</h3>'
         f'<div class="wide">{html_table.render(table)}</div>{page.notes(table.notes)}'
@@ -92,7 +154,7 @@ def _figure(sweep: Sweep, name: str) -> str:
     drawing = draw_figure(name, sweep)
     title = name.replace("figure", "Figure ") if name.startswith("figure") else "Not in the paper"
     picture = page.picture(
-        png(drawing), f"{title}. {drawing.caption}", drawing.figure.get_figwidth()
+        png(drawing.figure), f"{title}. {drawing.caption}", drawing.figure.get_figwidth()
     )
     return (
         f'<figure id="{name}"><div class="wide">{picture}</div>'
@@ -115,15 +177,15 @@ def _runs(sweep: Sweep) -> str:
     runs = sweep.runs
     if runs.empty:
         return "<p>There are no runs.</p>"
-    headings = ["model", "part", "variant", *_STATUSES.values(), "hours"]
+    headings = ["model", "part", "variant", "published", "this machine", *_STATUSES.values()]
     machines = [f"Computed on: {machine}." for machine in sorted(runs["machine"].dropna().unique())]
     lines = [
         f"{len(runs)} runs: {inventory(runs)}.",
         f"{runs['hours'].sum():,.1f} hours of computing.",
-        f"Commit: {commits(runs)}.",
+        *origins(runs),
         *machines,
     ]
-    return page.notes(lines) + page.plain_table(headings, _run_rows(runs))
+    return page.notes(lines) + page.plain_table([*headings, "hours"], _run_rows(runs))
 
 
 def _run_rows(runs: pd.DataFrame) -> Iterator[list[str]]:
@@ -141,11 +203,13 @@ def _run_rows(runs: pd.DataFrame) -> Iterator[list[str]]:
         ]
         parts = dict.fromkeys(part for parts in own["parts"] for part in parts)
         counts = own["status"].value_counts()
+        done = own.loc[own["status"] == "finished", "source"].value_counts()
         hours = own["hours"].sum()
         yield [
             str(model),
             ", ".join(part.replace("_", " ") for part in parts),
             ", ".join(part for part in variant if part),
+            *(str(done.get(source, "")) for source in ("published", "local")),
             *(str(counts.get(status, "")) for status in _STATUSES),
             f"{hours:.1f}" if hours else "",
         ]

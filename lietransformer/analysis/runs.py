@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,24 +12,31 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from lietransformer.analysis.prices import Prices, read_prices
+from lietransformer.archive.layout import FOLDER, Archive
+from lietransformer.archive.layout import MANIFEST as ARCHIVE_MANIFEST
 from lietransformer.errors import UserError, explain
+from lietransformer.files import read_json
 from lietransformer.tracking.address import COPIES
 
 Status = Literal["finished", "diverged", "running", "missing"]
-Part = Literal["constellations", "data_efficiency", "parameter_efficiency", "ablations", "qm9"]
+Source = Literal["published", "local"]
+Part = Literal[
+    "constellations", "data_efficiency", "parameter_efficiency", "ablations", "draws", "qm9"
+]
 
 MANIFEST = "sweep.json"
 PAPER_TIER = "paper"
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _MEASUREMENTS = ("invariance", "complexity", "lifting")
-_LABELS = ("task", "model", "n_train", "target", "augmentation", "seed", "ablation")
+_LABELS = ("task", "model", "n_train", "target", "augmentation", "seed", "ablation", "draw")
 _REQUIRED = ("folder", "task", "model", "seed")
 _RESULTS = ("parameters", "epochs", "git_commit", "dataset_hash", "peak_memory_gb")
 # What may differ between runs that count as the same experiment.
 _NOT_SETTINGS = ("seed", "data_seed", "sampling_seed", "data", "threads", "device", "compile")
 _COLUMNS = (
-    *("folder", "parts", *_LABELS, "status", "reason"),
-    *(*_RESULTS, "hours", "machine", "settings", "data"),
+    *("folder", "source", "parts", *_LABELS, "status", "reason"),
+    *(*_RESULTS, "hours", "machine", "settings", "data", "not_finite"),
 )
 
 
@@ -40,21 +47,49 @@ class Sweep:
     Attributes:
         results: the folder that everything is relative to.
         runs: a row for each run. Columns are the labels of the manifest (folder, parts, task,
-            model, n_train, target, augmentation, seed, ablation); `status` and, where that
-            says nothing about numbers, the `reason`; what its files say about it; and a column
-            such as "best/test/accuracy" for each number. "running" means begun and not ended.
+            model, n_train, target, augmentation, seed, ablation, draw); the `source`, "published"
+            if the run is from the archive or "local"; `status` and, where that says nothing about
+            numbers, the `reason`; what its files say about it; and a column such as
+            "best/test/accuracy" for each number. "running" means begun and not ended;
+            `not_finite` names the numbers that overflowed, unlike those not measured.
         tier: how large the sweep is; None if there is no manifest that says so.
         is_changed: whether settings differ from the tier's.
+        config: the settings of the sweep, as the manifest has them.
         measurements: the files with what was computed without training, such as "invariance".
         warnings: what to know about these runs, in sentences.
+        published_runs: published runs of the same configurations, for comparison in figures;
+            empty where `runs` may be published ones themselves.
     """
 
     results: Path
     runs: pd.DataFrame
     tier: str | None = None
     is_changed: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
     measurements: Mapping[str, Path] = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=())
+    published_runs: pd.DataFrame = field(default_factory=lambda: _frame([]))
+
+    @property
+    def comparison(self) -> "Sweep | None":
+        """The published runs beside local ones; None if there are none to compare with."""
+        if not (self.published_runs["status"] == "finished").any():
+            return None
+        return replace(self, runs=self.published_runs, published_runs=_frame([]))
+
+    @cached_property
+    def archive(self) -> Archive:
+        """The published runs, in these results or being them."""
+        return _archive(self.results)
+
+    @cached_property
+    def prices(self) -> Prices:
+        """GPU-hours of runs at the paper's scale, as far as they are known."""
+        try:
+            path = self.archive.prices
+        except UserError:  # a damaged archive, of which nothing else is used
+            path = None
+        return read_prices(path)
 
     @property
     def is_reduced(self) -> bool:
@@ -83,14 +118,6 @@ def finished(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[runs["status"] == "finished"]
 
 
-def without_number(runs: pd.DataFrame, metric: str) -> int:
-    """How many runs have ended without a finite number: diverged, or with a test that was."""
-    diverged = int((runs["status"] == "diverged").sum())
-    if metric not in runs.columns:
-        return diverged
-    return diverged + int(finished(runs)[metric].isna().sum())
-
-
 def numbers(runs: pd.DataFrame, metric: str) -> dict[int, float]:
     """A metric such as "best/test/accuracy" of the finished runs, by seed."""
     if metric not in runs.columns:
@@ -101,7 +128,10 @@ def numbers(runs: pd.DataFrame, metric: str) -> dict[int, float]:
 
 
 def read_sweep(results: Path) -> Sweep:
-    """The runs that the manifest lists or, without one, all there are below the folder."""
+    """The planned runs, or else those of the archive, or else all there are below the folder.
+
+    Published runs are checked against the archive's manifest.
+    """
     if not results.is_dir():
         raise UserError(
             explain(
@@ -110,65 +140,138 @@ def read_sweep(results: Path) -> Sweep:
                 remedy="run the experiments first, or give another folder",
             )
         )
-    manifest = results / MANIFEST
-    if manifest.exists():
-        return _listed(results, manifest)
-    rows = [_row(results, labels) for labels in _found(results)]
-    return Sweep(
-        results,
-        _frame(rows),
-        measurements=_only_ones(results),
-        warnings=(
-            f"There is no {MANIFEST}: all runs in the folder count, and what was planned is not "
-            "known.",
-            *_mixtures(rows),
-        ),
-    )
+    archive = _archive(results)
+    if (results / MANIFEST).exists():
+        content = read_json(results / MANIFEST)
+        sweep = _listed(results, content, results / MANIFEST)
+        if content is not None and content.get("published") == "ignore":
+            return _with_sound_comparison(sweep)
+    elif archive.manifest["sweep"]:
+        within = "" if archive.path == results else f"{FOLDER}/"
+        file = archive.path / ARCHIVE_MANIFEST
+        sweep = _listed(results, archive.manifest["sweep"], file, within)
+    else:
+        rows = [_row(results, labels) for labels in _found(results)]
+        note = f"There is no {MANIFEST}: all runs in the folder count, and what was planned is not "
+        sweep = Sweep(
+            results,
+            _frame(rows),
+            measurements=_only_ones(results),
+            warnings=(f"{note}known.", *_mixtures(rows)),
+        )
+    _require_intact(sweep)
+    return sweep
 
 
-def _listed(results: Path, manifest: Path) -> Sweep:
-    content = read_json(manifest)
-    runs = content.get("runs") if content else None
-    is_list = isinstance(runs, list) and all(
-        isinstance(run, dict) and all(run.get(name) is not None for name in _REQUIRED)
-        for run in runs
-    )
-    if content is None or not is_list or content.get("schema_version") != _SCHEMA_VERSION:
+def _listed(
+    results: Path, content: Mapping[str, Any] | None, file: Path, within: str = ""
+) -> Sweep:
+    """The runs that a file plans; its paths are relative to the folder `within` the results."""
+    if content is None or not _is_sound(content):
+        again = "run the workflow again, which writes it, or remove the file: then all runs count"
+        restore = f"restore it with `git checkout -- {file}`"
         raise UserError(
             explain(
-                expected=f"the list of runs, of schema version {_SCHEMA_VERSION}, in {manifest}",
+                expected=f"the list of runs, of schema version {_SCHEMA_VERSION}, in {file}",
                 found="something else",
-                remedy="run the workflow again, which writes it, or remove the file: then all "
-                "runs in the folder count",
+                remedy=again if file.name == MANIFEST else restore,
             )
         )
-    assert isinstance(runs, list)
+    rows, published = (
+        [
+            _row(results, {**run, "folder": f"{within}{run['folder']}"})
+            for run in content.get(name, ())
+        ]
+        for name in ("runs", "published_runs")
+    )
     measurements = content.get("measurements") or {}
-    rows = [_row(results, run) for run in runs]
     return Sweep(
         results,
         _frame(rows),
         tier=content.get("tier"),
         is_changed=bool(content.get("is_changed")),
-        measurements={name: results / str(path) for name, path in measurements.items()},
+        config=content.get("config") or {},
+        measurements={name: results / f"{within}{path}" for name, path in measurements.items()},
         warnings=tuple(_mixtures(rows)),
+        published_runs=_frame(published),
     )
 
 
+def _is_sound(content: Mapping[str, Any]) -> bool:
+    """Whether a manifest has the lists of runs that it should have."""
+    lists = (content.get("runs"), content.get("published_runs", []))
+    return content.get("schema_version") == _SCHEMA_VERSION and all(
+        isinstance(runs, list)
+        and all(
+            isinstance(run, dict) and all(run.get(name) is not None for name in _REQUIRED)
+            for run in runs
+        )
+        for runs in lists
+    )
+
+
+def _archive(results: Path) -> Archive:
+    """The archive that results are, or that is in them."""
+    itself = Archive(results)
+    return itself if itself.exists else Archive(results / FOLDER)
+
+
+def _with_sound_comparison(sweep: Sweep) -> Sweep:
+    """Without the published runs if they are damaged: none of the numbers rests on them."""
+    try:
+        _require_intact(sweep)
+    except UserError as error:
+        warnings = (*sweep.warnings, f"Published runs are not shown for comparison. {error}")
+        return replace(sweep, published_runs=_frame([]), warnings=warnings)
+    return sweep
+
+
+def _require_intact(sweep: Sweep) -> None:
+    """Refuse published runs and measurements that are not as the archive's manifest has them."""
+    archive = sweep.archive
+    within = {
+        sweep.results / folder: _within(archive, sweep.results / folder)
+        for runs in (sweep.runs, sweep.published_runs)
+        for folder in runs.loc[runs["source"] == "published", "folder"]
+    }
+    unknown = [path for path, name in within.items() if name not in archive.runs and path.exists()]
+    if unknown:
+        raise UserError(
+            f"{unknown[0]} is not in the manifest of the archive of published runs. Run "
+            "`lietransformer publish` again, or move this run out of it."
+        )
+    if not archive.exists:
+        return
+    known = (name for name in within.values() if name in archive.runs)
+    for name in (*known, "measurements", "trajectories"):
+        archive.require_intact(name)
+
+
+def _within(archive: Archive, path: Path) -> str:
+    return path.relative_to(archive.path).as_posix() if path.is_relative_to(archive.path) else ""
+
+
 def _found(results: Path) -> Iterator[dict[str, Any]]:
-    """Labels of all runs below a folder, from their settings."""
+    """Labels of all runs below a folder, from their settings; local ones hide published ones."""
+    source = "published" if Archive(results).exists else "local"
     for file in sorted(results.rglob("config.json")):
         stored = read_json(file)
         config = stored.get("config") if stored else None
-        is_copy = not {*COPIES, ".resume"}.isdisjoint(file.relative_to(results).parts)
+        folder = file.parent.relative_to(results)
+        is_copy = not {*COPIES, ".resume", "verification"}.isdisjoint(folder.parts)
+        if folder.parts[:1] == (FOLDER,):
+            is_copy |= (results / Path(*folder.parts[1:]) / "config.json").exists()
         if not isinstance(config, dict) or "task" not in config or is_copy:
             continue
         ablation = _ablation(config.get("architecture") or {})
         yield {
             **{name: config.get(name) for name in _LABELS},
-            "folder": file.parent.relative_to(results).as_posix(),
+            "folder": folder.as_posix(),
+            "source": source,
             "ablation": ablation,
-            "parts": _parts(config["task"], str(config.get("model")), ablation),
+            "parts": ["draws"]
+            if config.get("draw")
+            else _parts(config["task"], str(config.get("model")), ablation),
         }
 
 
@@ -193,7 +296,9 @@ def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
     """All that the files of a run say about it."""
     folder = results / str(labels["folder"])
     row = {name: labels.get(name) for name in ("folder", *_LABELS)}
-    row["parts"] = tuple(labels.get("parts") or ())
+    is_published = labels.get("source") == "published" or folder.is_relative_to(results / FOLDER)
+    row["source"] = "published" if is_published else "local"
+    row["parts"], row["not_finite"] = tuple(labels.get("parts") or ()), ()
     row["status"], row["reason"], result = _outcome(folder)
     config = (read_json(folder / "config.json") or {}).get("config")
     if isinstance(config, dict):
@@ -204,8 +309,10 @@ def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
         seconds = result.get("seconds")
         if isinstance(seconds, dict):
             row["hours"] = sum(_number(value) for value in seconds.values()) / 3600
-        row["machine"] = _machine(result.get("machine"))
-        row |= _flat(result.get("test"))
+        row["machine"] = machine_in_words(result.get("machine"))
+        metrics = _flat(result.get("test"))
+        row |= metrics
+        row["not_finite"] = tuple(name for name, own in metrics.items() if not math.isfinite(own))
     return row
 
 
@@ -222,7 +329,7 @@ def _outcome(folder: Path) -> tuple[Status, str | None, dict[str, Any] | None]:
         return "finished", None, result
     if (folder / "config.json").exists():
         return "running", "begun and not ended", None
-    return "missing", "not begun", None
+    return "missing", "not run", None
 
 
 def _flat(test: Any) -> dict[str, float]:
@@ -239,7 +346,7 @@ def _items(content: Any) -> Iterable[tuple[str, Any]]:
     return content.items() if isinstance(content, dict) else ()
 
 
-def _machine(machine: Any) -> str | None:
+def machine_in_words(machine: Any) -> str | None:
     """What computed a run, in a line."""
     if not isinstance(machine, dict):
         return None
@@ -280,13 +387,4 @@ def _only_ones(results: Path) -> dict[str, Path]:
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     metrics = sorted({name for row in rows for name in row} - set(_COLUMNS))
     frame = pd.DataFrame(rows, columns=[*_COLUMNS, *metrics])
-    return frame.astype({"seed": "Int64", "n_train": "Int64", "parameters": "Int64"})
-
-
-def read_json(file: Path) -> dict[str, Any] | None:
-    """An object in a file; None where there is no such file, or another content."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
+    return frame.astype(dict.fromkeys(("seed", "n_train", "draw", "parameters"), "Int64"))

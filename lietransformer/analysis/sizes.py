@@ -1,14 +1,17 @@
-"""Which numbers of training examples a figure of springs shows."""
+"""Which numbers of training examples a figure of springs shows, and what the others cost."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import Any
 
+from lietransformer.analysis.prices import not_run
 from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
 from lietransformer.analysis.runs import Sweep, finished
 
 PAPER_ROLLOUT_SIZE = 10_000  # Figure 5
 PAPER_TRAJECTORY_SIZE = 400  # Figures 6 and 11
 PAPER_PARAMETER_SIZE = 3_000  # Figures 7 and 8
+SPRINGS_SEEDS, PARAMETER_SEEDS = 10, 5  # the paper's: Figures 4 to 6 and 9 to 11, Figures 7 and 8
 PAPER_SIZES = {
     "figure9": (100, 400, 1_000, 3_000, 10_000, 30_000),
     "figure10": (100, 400, 1_000),
@@ -36,7 +39,27 @@ def shown_sizes(wanted: tuple[int, ...], available: Collection[int]) -> list[int
     return both or sorted(available)[-len(wanted) :] or list(wanted)
 
 
-def not_planned(wanted: tuple[int, ...], planned: Collection[int]) -> list[str]:
-    """What the paper shows and this sweep leaves out, in words."""
-    sizes = [f"{size:,}" for size in wanted if size not in planned]
-    return [f"n = {', '.join(sizes)} (not part of this sweep)"] if sizes else []
+def springs_configurations(
+    models: Iterable[str], sizes: Iterable[int], ablation: str | None = None
+) -> list[dict[str, Any]]:
+    """The labels of models × sizes."""
+    listed = list(sizes)
+    return [
+        {"task": "springs", "model": model, "n_train": size, "ablation": ablation}
+        for model in models
+        for size in listed
+    ]
+
+
+def sizes_not_run(sweep: Sweep, sizes: Collection[int], *models: str) -> list[str]:
+    """What the paper shows and no finished run of ours, with its price, in words."""
+    runs = sweep.select("data_efficiency")
+    runs = runs[runs["model"].isin(models) & (runs["status"] != "missing")]
+    begun = [size for size in sizes if (runs["n_train"] == size).any()]
+    absent = [size for size in sizes if size not in begun]
+    price = sweep.prices.total(springs_configurations(models, absent), SPRINGS_SEEDS)
+    where = f"{models[0]} at n = " if len(models) == 1 else "n = "
+    reasons = (("no run with numbers", begun), (not_run(price), absent))
+    return [
+        f"{where}{', '.join(f'{size:,}' for size in own)}, {why}" for why, own in reasons if own
+    ]

@@ -1,19 +1,24 @@
-"""What many seeds say together, and no more than they say.
+"""Statistics over seeds and tasks: summaries, intervals and sign tests.
 
-The paper has mean and standard deviation in Table 1, median and interquartile range in its
-figures. A spread needs two values, an interval five: with fewer, no choice among the values
-covers the median in nine of ten cases (1 − 2·2⁻ⁿ). What is not known is None.
+The paper has mean and standard deviation in Table 1, median and quartiles in its figures. What a
+few values cannot tell is None.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import TypeVar
 
 import numpy as np
+from scipy import stats
 
-_FEWEST_FOR_INTERVAL = 5
-_RESAMPLES = 10_000
+LEVEL = 0.95  # of every interval
+SIGN_LEVEL = 0.05  # of a sign test, one-sided: the paper's 17 of 24 has p = 0.032
+# The bootstrap is over-confident on few values: its 95 % interval of five normal values misses the
+# mean in 17 % of cases, Student's in 5 %; with ten values it is 9 %.
+FEWEST_FOR_BOOTSTRAP = 10
+_RESAMPLES = 2_000
 _SEED = 0
 
 
@@ -38,8 +43,9 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """All that is known from these values; infinite ones and NaN are left out."""
-    known = _finite(values)
+    """Summary of the finite values; infinite ones and NaN are left out."""
+    known = np.asarray(values, dtype=float)
+    known = known[np.isfinite(known)]
     if len(known) == 0:
         return Summary(0)
     if len(known) == 1:
@@ -55,59 +61,74 @@ def summarise(values: Sequence[float]) -> Summary:
     )
 
 
-def bootstrap_interval(
-    values: Sequence[float], statistic: Literal["mean", "median"], *, level: float = 0.95
-) -> tuple[float, float] | None:
-    """Where the mean or median of many such values would lie, by resampling; always the same."""
-    known = _finite(values)
-    if len(known) < _FEWEST_FOR_INTERVAL:
-        return None
-    drawn = np.random.default_rng(_SEED).choice(known, (_RESAMPLES, len(known)))
-    centres = drawn.mean(axis=1) if statistic == "mean" else np.median(drawn, axis=1)
-    low, high = np.quantile(centres, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """95 % interval of the mean along the first axis (BCa); the same at every call."""
+    low = np.array(values.mean(axis=0))
+    high = low.copy()
+    varies = np.ptp(values, axis=0) > 0
+    if np.any(varies):
+        result = stats.bootstrap(
+            (values[:, varies] if values.ndim > 1 else values,),
+            np.mean,
+            axis=0,
+            n_resamples=_RESAMPLES,
+            confidence_level=LEVEL,
+            method="BCa",
+            rng=np.random.default_rng(_SEED),
+        )
+        low[varies], high[varies] = result.confidence_interval
+    return low, high
 
 
-@dataclass(frozen=True)
-class PairedComparison:
-    """One value against another of the same seed.
-
-    Attributes:
-        pairs: seeds that both have.
-        lower: pairs in which the first is below the second.
-        median_ratio: the median of first over second; None without pairs.
-        chance: how often a fair coin would decide at least as one-sidedly (two-sided sign test,
-            ties left out); None without a pair that differs.
-    """
-
-    pairs: int
-    lower: int
-    median_ratio: float | None
-    chance: float | None
+Spread = TypeVar("Spread", float, np.ndarray)
 
 
-def compare_pairs(first: Mapping[int, float], second: Mapping[int, float]) -> PairedComparison:
-    """Compare positive numbers by seed."""
-    pairs = [
-        (first[seed], second[seed])
-        for seed in sorted(first.keys() & second.keys())
-        if math.isfinite(first[seed]) and math.isfinite(second[seed])
-    ]
-    lower = sum(one < other for one, other in pairs)
-    higher = sum(one > other for one, other in pairs)
-    ratios = [one / other for one, other in pairs if other]
-    median = float(np.median(ratios)) if ratios else None
-    return PairedComparison(len(pairs), lower, median, _sign_test(lower, higher))
+def student_half_width(spread: Spread, count: int, freedom: int) -> Spread:
+    """Half the width of Student's 95 % interval of a mean of `count` values."""
+    return spread * (_student_quantile(freedom) / math.sqrt(count))
 
 
-def _sign_test(lower: int, higher: int) -> float | None:
-    total, fewer = lower + higher, min(lower, higher)
-    if total == 0:
-        return None
-    tail = sum(math.comb(total, count) for count in range(fewer + 1)) / 2**total
-    return min(1.0, 2 * tail)
+@cache
+def _student_quantile(freedom: int) -> float:
+    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
 
 
-def _finite(values: Sequence[float]) -> np.ndarray:
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Student's 95 % interval of the mean of a few values; None below two, or without numbers."""
     array = np.asarray(values, dtype=float)
-    return array[np.isfinite(array)]
+    if len(array) < 2 or not np.isfinite(array).all():
+        return None
+    half = student_half_width(float(array.std(ddof=1)), len(array), len(array) - 1)
+    return float(array.mean()) - half, float(array.mean()) + half
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Distribution-free 95 % interval of the median (order statistics); None below six values."""
+    rank = _median_rank(len(values))
+    ordered = np.sort(np.asarray(values, dtype=float))
+    return (float(ordered[rank - 1]), float(ordered[-rank])) if rank else None
+
+
+@cache
+def _median_rank(count: int) -> int:
+    """r: the r-th lowest and highest value enclose the median in 95 % of cases or more."""
+    rank = int(stats.binom.ppf((1 - LEVEL) / 2, count, 0.5))
+    is_too_many = stats.binom.cdf(rank - 1, count, 0.5) > (1 - LEVEL) / 2
+    return rank - 1 if is_too_many else rank
+
+
+@cache
+def sign_test(wins: int, losses: int) -> float:
+    """How likely a fair coin gives at least this many wins; ties are not counted."""
+    if wins + losses == 0:
+        return 1.0
+    return float(stats.binomtest(wins, wins + losses, alternative="greater").pvalue)
+
+
+def slope_interval(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float] | None:
+    """Least-squares slope and its 95 % interval; None below three points."""
+    if len(x) < 3:
+        return None
+    (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
+    half = student_half_width(math.sqrt(max(covariance[0, 0], 0.0)), 1, len(x) - 2)
+    return float(slope), float(slope) - half, float(slope) + half

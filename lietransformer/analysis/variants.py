@@ -1,4 +1,4 @@
-"""The eight models of the comparison by group and size (Figures 7 and 8)."""
+"""The six models of the comparison by group and size (Figures 7 and 8)."""
 
 import pandas as pd
 
@@ -6,7 +6,7 @@ from lietransformer.analysis.runs import Sweep
 from lietransformer.analysis.sizes import PAPER_PARAMETER_SIZE, nearest
 
 ARCHITECTURES = ("LieTransformer", "LieConv")
-VARIANTS = ("T2 small", "T2", "SE2 small", "SE2")
+VARIANTS = ("T2 small", "T2", "SE2 small")  # the paper has no large SE2 model
 
 
 def comparison_size(sweep: Sweep) -> int:

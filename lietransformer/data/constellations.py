@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from lietransformer.data.augmentation import Augmentation, draw_transformations, transform
@@ -20,12 +21,22 @@ from lietransformer.threads import one_thread
 KIND = "constellations"
 SPLITS = ("train", "validation", "test")
 _EXAMPLES_AT_ONCE = 10_000
-TRANSFORMED_COPIES: tuple[Augmentation, ...] = ("T2", "SE2")
+_TRANSFORMATIONS: tuple[Augmentation, ...] = ("T2", "SE2")
+# The test sets, and how many rows each has per test example. Those of Table 1 hold every example
+# twice, untransformed and transformed; in those that end in _all every example is transformed.
+TEST_SETS = {"test": 1, "test_T2": 2, "test_SE2": 2, "test_T2_all": 1, "test_SE2_all": 1}
+
+Variant = Literal["release", "text"]
 
 
 class ConstellationsConfig(GeneratorConfig):
     """Settings of the constellations generator; the defaults are the paper's."""
 
+    variant: Variant = Field(
+        "release",
+        description="how instances are placed and examples scaled: as the authors' code does it, "
+        "or as the paper's text says",
+    )
     train: int = Field(10_000, ge=1, le=10**7, description="number of training examples")
     validation: int = Field(1_000, ge=1, le=10**7, description="number of validation examples")
     test: int = Field(1_000, ge=1, le=10**7, description="number of test examples")
@@ -39,12 +50,26 @@ class ConstellationsConfig(GeneratorConfig):
         0.33, ge=0, le=1, description="an instance is rotated by up to this fraction of ±π"
     )
     upscale: float = Field(
-        0.0, ge=0, le=1000, description="an instance is scaled by a factor in [1, 1 + upscale]"
+        0.0,
+        ge=0,
+        le=1000,
+        description="an instance is scaled by a factor in [1, 1 + upscale] (variant text only)",
     )
-    field: float = Field(24.0, gt=0, le=1e6, description="side of the square that instances lie in")
+    field: float = Field(
+        24.0,
+        gt=0,
+        le=1e6,
+        description="side of the square that instances lie in (polygons of variant release: 3 ×)",
+    )
     noise: float = Field(
         0.1, ge=0, le=1000, description="standard deviation of each vertex coordinate"
     )
+
+    @model_validator(mode="after")
+    def _upscale_fits_variant(self) -> "ConstellationsConfig":
+        if self.variant == "release" and self.upscale != 0:
+            raise ValueError("upscale must be 0 with variant=release; use variant=text")
+        return self
 
 
 def _regular_polygon(vertices: int) -> Float[Tensor, "vertices 2"]:
@@ -59,6 +84,11 @@ PATTERNS: dict[str, Tensor] = {
     "pentagon": _regular_polygon(5),
     "L": torch.tensor([(0, 0), (1, 0), (2, 0), (2, 1), (2, 2)], dtype=torch.float64),
 }
+
+# Variant release: how far a pattern is from the point that it is rotated about, along both axes,
+# and by how much its place in the field is multiplied. The authors' code adds 2 to all three
+# homogeneous coordinates of a polygon's vertices, which triples its translation.
+_RELEASE_PLACEMENT = {"square": (2, 3), "triangle": (2, 3), "pentagon": (2, 3), "L": (1, 1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +136,9 @@ def generate(config: ConstellationsConfig, path: Path) -> None:
                 values = _stored(split, examples, config.seed, piece)
                 if not arrays:
                     arrays = {
-                        name: file.array(name, (size, *value.shape[1:]), value.dtype.str)
+                        name: file.array(
+                            name, (size * len(value) // count, *value.shape[1:]), value.dtype.str
+                        )
                         for name, value in values.items()
                     }
                 for name, value in values.items():
@@ -118,10 +150,18 @@ def draw(config: ConstellationsConfig, count: int, *, generator: torch.Generator
     """Random examples.
 
     Instances are rotated, scaled and placed; vertices get noise; each example is scaled to
-    [−1, 1] by its own smallest and largest coordinate, the same for both axes, so that shapes
-    keep their proportions; vertices are shuffled, the absent ones among them.
+    [−1, 1], both axes alike, so that shapes keep their proportions; vertices are shuffled, the
+    absent ones among them. Variant text takes the extremes of the vertices that are present;
+    variant release those of all slots, and puts polygons into a field three times as wide as
+    that of the L, which therefore always lies in the lower left.
     """
-    templates = list(PATTERNS.values()) * config.repetitions
+    names = list(PATTERNS) * config.repetitions
+    is_release = config.variant == "release"
+    placement = [_RELEASE_PLACEMENT[name] if is_release else (0, 1) for name in names]
+    templates = [
+        PATTERNS[name] + offset for name, (offset, _) in zip(names, placement, strict=True)
+    ]
+    spread = torch.tensor([[factor] for _, factor in placement], dtype=torch.float64)
     template = torch.cat(templates)
     owner = torch.cat([torch.full((len(t),), i) for i, t in enumerate(templates)])
 
@@ -130,7 +170,7 @@ def draw(config: ConstellationsConfig, count: int, *, generator: torch.Generator
         config.rotation * math.pi * (2 * _uniform(count, len(templates), generator=generator) - 1)
     )
     scale = 1 + config.upscale * _uniform(count, len(templates), generator=generator)
-    centre = config.field * _uniform(count, len(templates), 2, generator=generator)
+    centre = spread * config.field * _uniform(count, len(templates), 2, generator=generator)
     noise = config.noise * normal(
         count, len(template), 2, generator=generator, dtype=torch.float64, device="cpu"
     )
@@ -140,7 +180,8 @@ def draw(config: ConstellationsConfig, count: int, *, generator: torch.Generator
     rotated = torch.stack([cosine * x - sine * y, sine * x + cosine * y], dim=-1)
     positions = scale[:, owner, None] * rotated + centre[:, owner] + noise
     mask = present[:, owner]
-    positions = _to_unit_square(positions, mask)
+    positions = _to_unit_square(positions, torch.ones_like(mask) if is_release else mask)
+    positions = torch.where(mask[..., None], positions, 0)
     instance = torch.where(mask, owner, -1)
 
     order = _uniform(count, len(template), generator=generator).argsort(dim=1)
@@ -167,13 +208,12 @@ def _draw_presence(
 
 
 def _to_unit_square(
-    positions: Float[Tensor, "examples slots 2"], mask: Bool[Tensor, "examples slots"]
+    positions: Float[Tensor, "examples slots 2"], counts: Bool[Tensor, "examples slots"]
 ) -> Float[Tensor, "examples slots 2"]:
-    """Scale each example by the extremes of its real vertices; absent ones go to 0."""
-    real = mask[..., None]
-    lowest = torch.where(real, positions, math.inf).amin(dim=(1, 2), keepdim=True)
-    highest = torch.where(real, positions, -math.inf).amax(dim=(1, 2), keepdim=True)
-    return torch.where(real, 2 * (positions - lowest) / (highest - lowest) - 1, 0)
+    """Scale each example to [−1, 1] by the extremes of the vertices that count."""
+    lowest = torch.where(counts[..., None], positions, math.inf).amin(dim=(1, 2), keepdim=True)
+    highest = torch.where(counts[..., None], positions, -math.inf).amax(dim=(1, 2), keepdim=True)
+    return 2 * (positions - lowest) / (highest - lowest) - 1
 
 
 def _uniform(*shape: int, generator: torch.Generator) -> Tensor:
@@ -187,7 +227,8 @@ def _stored(split: str, examples: Constellations, seed: int, piece: int) -> dict
     for name, tensor in vars(examples).items():
         array = tensor.numpy()
         values[f"{split}/{name}"] = array.astype(narrow.get(name, array.dtype))
-    for kind in TRANSFORMED_COPIES if split == "test" else ():
+    labels = {name: values[f"{split}/{name}"] for name in ("mask", "instance", "counts")}
+    for kind in _TRANSFORMATIONS if split == "test" else ():
         elements = draw_transformations(
             kind,
             len(examples.positions),
@@ -196,6 +237,15 @@ def _stored(split: str, examples: Constellations, seed: int, piece: int) -> dict
         )
         moved = transform(examples.positions, elements, kind)
         moved = torch.where(examples.mask[..., None], moved, 0)
-        values[f"test_{kind}/positions"] = moved.numpy()
-        values[f"test_{kind}/transformation"] = elements.numpy()
+        copy = {"positions": moved.numpy(), "transformation": elements.numpy(), **labels}
+        untransformed = {
+            "positions": examples.positions.numpy(),
+            "transformation": np.broadcast_to(np.eye(3), elements.shape),
+            **labels,
+        }
+        for name, array in copy.items():
+            values[f"test_{kind}_all/{name}"] = array
+            # Alternating, so that the first rows are a mixture too.
+            both = np.stack([untransformed[name], array], axis=1)
+            values[f"test_{kind}/{name}"] = both.reshape(-1, *array.shape[1:])
     return values

@@ -19,7 +19,9 @@ from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import nested_ranges
 from lietransformer.errors import explain, require_choice
 
-ConstellationSplit = Literal["train", "validation", "test", "test_T2", "test_SE2"]
+ConstellationSplit = Literal[
+    "train", "validation", "test", "test_T2", "test_SE2", "test_T2_all", "test_SE2_all"
+]
 Split = Literal["train", "validation", "test"]
 Span = Literal["chunk", "long_chunk", "trajectory"]
 
@@ -86,19 +88,17 @@ class FirstExamples(Examples[B]):
 
 
 class ConstellationExamples(Examples[ConstellationBatch]):
-    """Constellations of one split, or of a transformed copy of the test split."""
+    """Constellations of one split or test set."""
 
     def __init__(
         self, file: DatasetFile, split: ConstellationSplit, dtype: torch.dtype = torch.float32
     ) -> None:
         super().__init__(file, constellations.KIND, split=split, dtype=dtype)
         require_choice("split", split, ConstellationSplit)
-        # A transformed copy differs from the test split in its positions, and in nothing else.
-        labels = split.partition("_")[0]
         self._positions = file.array(f"{split}/positions")
-        self._mask = file.array(f"{labels}/mask")
-        self._instance = file.array(f"{labels}/instance")
-        self._counts = file.array(f"{labels}/counts")
+        self._mask = file.array(f"{split}/mask")
+        self._instance = file.array(f"{split}/instance")
+        self._counts = file.array(f"{split}/counts")
         self._dtype = dtype
 
     def __len__(self) -> int:
@@ -120,6 +120,9 @@ class SpringExamples(Examples[SpringBatch]):
     The training examples are the first `n_train` systems of the file, so that training sets
     of different size are nested. The size of the validation set depends on it, too. Longer
     pieces than a chunk exist of the test systems only.
+
+    Args:
+        draw: which `n_train` systems to train on: 0 for the first ones, 1 for the next, and so on.
     """
 
     def __init__(
@@ -128,10 +131,12 @@ class SpringExamples(Examples[SpringBatch]):
         split: Split,
         *,
         n_train: int,
+        draw: int = 0,
         span: Span = "chunk",
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        super().__init__(file, springs.KIND, split=split, n_train=n_train, span=span, dtype=dtype)
+        chosen = {"split": split, "n_train": n_train, "draw": draw, "span": span}
+        super().__init__(file, springs.KIND, **chosen, dtype=dtype)
         require_choice("split", split, Split)
         require_choice("span", span, Span)
         if span != "chunk" and split != "test":
@@ -147,6 +152,9 @@ class SpringExamples(Examples[SpringBatch]):
             config.systems, train=n_train, validation=config.validation, test=config.test
         )
         systems = ranges[split]
+        if split == "train":
+            _require_at_most((draw + 1) * n_train, ranges["validation"].start, "training systems")
+            systems = range(draw * n_train, (draw + 1) * n_train)
         rows = slice(systems.start, systems.stop)
         if span == "chunk":
             self._states = file.array("chunks/states")[rows]

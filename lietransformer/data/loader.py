@@ -29,7 +29,7 @@ class Loader(Generic[B]):
         augmentation: Augmentation = "none",
         augmentation_seed: int = 0,
         drop_incomplete: bool = False,
-        sorted_together: int = 8,
+        size_pool: int = 1,
     ) -> None:
         """Describe the batches.
 
@@ -41,13 +41,14 @@ class Loader(Generic[B]):
             augmentation: random transformation of each example, a new one in each epoch.
             augmentation_seed: of the transformations.
             drop_incomplete: leave out a last batch that is not full.
-            sorted_together: where sizes differ, examples are sorted by size within so many
+            size_pool: where sizes differ, examples are sorted by size within this many
                 batches of a random order, and then cut into batches, whose order is random.
-                More of them means less padding (for QM9 1, 8 and 64 fill 72, 94 and 99 per
-                cent of the slots) but batches of more similar molecules.
+                1 leaves batches as they were drawn. More means less padding (for QM9 1, 8 and
+                64 fill 72, 94 and 99 per cent of the slots) but batches of similar molecules,
+                whose mean target wanders from step to step.
         """
         require_at_least_one("batch_size", batch_size)
-        require_at_least_one("sorted_together", sorted_together)
+        require_at_least_one("size_pool", size_pool)
         require_choice("augmentation", augmentation, Augmentation)
         self.examples = examples
         self.batch_size = batch_size
@@ -55,7 +56,7 @@ class Loader(Generic[B]):
         self.augmentation: Augmentation = augmentation
         self.augmentation_seed = augmentation_seed
         self.drop_incomplete = drop_incomplete
-        self.sorted_together = sorted_together
+        self.size_pool = size_pool
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -76,7 +77,7 @@ class Loader(Generic[B]):
             return _cut(order, self.batch_size)
         if generator is None:
             return _cut(order[np.argsort(sizes[order], kind="stable")], self.batch_size)
-        together = self.batch_size * self.sorted_together
+        together = self.batch_size * self.size_pool
         batches = [
             batch
             for pool in _cut(order, together)

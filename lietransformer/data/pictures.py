@@ -46,8 +46,8 @@ def _constellations_page(file: DatasetFile) -> Figure:
     rows = {
         "train": "training",
         "test": "test",
-        "test_T2": "the same, moved by T(2)",
-        "test_SE2": "the same, moved by SE(2)",
+        "test_T2_all": "the same, moved by T(2)",
+        "test_SE2_all": "the same, moved by SE(2)",
     }
     figure = Figure(figsize=(max(7, 2.6 * columns + 0.6), 11), layout="constrained")
     figure.suptitle("Constellations, coloured by instance; the marker shows the pattern")
@@ -67,17 +67,17 @@ def _constellations_page(file: DatasetFile) -> Figure:
 
 def _draw_constellation(axis: Axes, file: DatasetFile, split: str, row: int) -> None:
     positions = file.array(f"{split}/positions")[row]
-    instances = file.array(f"{split.partition('_')[0]}/instance")[row]
+    instances = file.array(f"{split}/instance")[row]
     for number in np.unique(instances[instances >= 0]):
         vertices = positions[instances == number]
         pattern = number % len(constellations.PATTERNS)
         colour = _COLOURS[number % len(_COLOURS)]
         outline = _path(vertices, closed=list(constellations.PATTERNS)[pattern] != "L")
         axis.plot(*outline.T, color=colour, linewidth=1, alpha=0.6)
-        axis.plot(*vertices.T, color=colour, marker=_MARKERS[pattern], markersize=5, linestyle="")
+        axis.plot(*vertices.T, color=colour, marker=_MARKERS[pattern], markersize=2.5, linestyle="")
     axis.set_aspect("equal", adjustable="datalim")
     axis.tick_params(labelsize=7)
-    counts = file.array(f"{split.partition('_')[0]}/counts")[row]
+    counts = file.array(f"{split}/counts")[row]
     named = zip(counts, constellations.PATTERNS, strict=True)
     axis.set_title(", ".join(f"{count} {name}" for count, name in named), fontsize=7)
 

@@ -53,9 +53,11 @@ def _constellations(file: DatasetFile) -> Lines:
     for split in constellations.SPLITS:
         mask = file.array(f"{split}/mask")
         lines.append((split, f"{len(mask):,} examples of {_spread(mask.sum(axis=1))} vertices"))
-    for kind in constellations.TRANSFORMED_COPIES:
-        moved = file.array(f"test_{kind}/transformation")
-        lines.append((f"test_{kind}", f"the test examples, moved: {_motion(moved)}"))
+    for name, copies in constellations.TEST_SETS.items():
+        if name != "test":
+            motion = _motion(file.array(f"{name}/transformation"))
+            what = "the test examples, and the same" if copies == 2 else "the test examples"
+            lines.append((name, f"{what} {motion}"))
     counts = file.array("train/counts")
     for column, pattern in enumerate(constellations.PATTERNS):
         shares = np.bincount(counts[:, column], minlength=file.config["repetitions"] + 1)

@@ -84,6 +84,7 @@ class _Examination:
         if self._results.is_dir():
             yield "Datasets", self._datasets
             yield "Runs", self._runs
+            yield "Archive", self._archive
             yield "Sweep", self._sweep
             yield "Leftovers", self._leftovers
         yield "MLflow", self._store
@@ -129,6 +130,11 @@ class _Examination:
         from lietransformer.doctor import runs
 
         return runs.check(self._examined_runs, self._listing.unreadable)
+
+    def _archive(self) -> Iterable[Finding]:
+        from lietransformer.doctor import archive
+
+        return archive.check(self._results)
 
     def _sweep(self) -> Iterable[Finding]:
         from lietransformer.doctor import sweep

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lietransformer.archive.layout import FOLDER
 from lietransformer.files import PART_SUFFIX
 from lietransformer.tracking.address import COPIES
 from lietransformer.training.run_folder import RunFolder
@@ -33,7 +34,7 @@ class Listing:
 
 
 def list_results(results: Path) -> Listing:
-    """Walk through the folder; what vanishes meanwhile is left out."""
+    """Walk through the folder without its archive; what vanishes meanwhile is left out."""
     listing = Listing()
 
     def note(error: OSError) -> None:
@@ -42,7 +43,7 @@ def list_results(results: Path) -> Listing:
 
     for name, folders, files in os.walk(results, onerror=note):
         folder = Path(name)
-        folders[:] = sorted(set(folders) - COPIES)
+        folders[:] = sorted(set(folders) - COPIES - ({FOLDER} if folder == results else set()))
         listing.parts += [folder / file for file in sorted(files) if file.endswith(PART_SUFFIX)]
         if folder.parent.name == RESUME:
             listing.states.append(folder)

@@ -4,12 +4,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lietransformer.analysis.runs import MANIFEST, read_json
+from lietransformer.analysis.runs import MANIFEST
 from lietransformer.doctor.database import Database
 from lietransformer.doctor.findings import Finding, Level, counted, some
 from lietransformer.doctor.runs import ExaminedRun
 from lietransformer.doctor.server import Server
 from lietransformer.errors import UserError
+from lietransformer.files import read_json
 from lietransformer.tracking.address import (
     DEFAULT_URI,
     NO_TRACKING,
@@ -18,7 +19,7 @@ from lietransformer.tracking.address import (
     is_server,
     require_usable,
 )
-from lietransformer.tracking.folders import digest_of
+from lietransformer.tracking.folders import PUBLISHED, digest_of
 
 _DONE = ("finished", "diverged")
 
@@ -82,7 +83,7 @@ def compare(
         )
     known = {run.hash for run in runs}
     # One that is broken has a folder, too, but its hash may be unknown.
-    gone = sorted(stored.keys() - known)
+    gone = sorted(key for key in stored.keys() - known if not key.startswith(PUBLISHED))
     if gone and all(run.hash is not None for run in runs):
         yield Finding(
             "note",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lietransformer.analysis.runs import MANIFEST, read_sweep
+from lietransformer.archive.layout import FOLDER
 from lietransformer.doctor.findings import Finding, counted, size, some
 from lietransformer.doctor.listing import Listing, size_of
 from lietransformer.doctor.runs import ExaminedRun
@@ -37,14 +38,17 @@ def _beside_manifest(results: Path, runs: Sequence[ExaminedRun]) -> Iterator[Fin
         yield Finding("problem", what, "remove it and run `snakemake`, which writes it")
         return
     found = {run.folder.path: run for run in runs if run.status != "gone"}
-    missing = sorted(map(str, planned - found.keys()))
+    published = {path for path in planned if path.is_relative_to(results / FOLDER)}
+    missing = sorted(map(str, planned - found.keys() - published))
     done = sum(found[path].status in ("finished", "diverged") for path in planned & found.keys())
-    yield Finding("ok", f"{done:,} of the {counted(len(planned), 'run')} of the sweep are done")
+    what = f"{done + len(published):,} of the {counted(len(planned), 'run')} of the sweep are done"
+    yield Finding("ok", what + (f", {len(published):,} of them published" if published else ""))
     if missing:
         yield Finding(
             "note",
             f"{counted(len(missing), 'run')} of the sweep not begun: {some(missing)}",
-            "run `snakemake` with the same settings as before",
+            "run `snakemake` with the same settings as before, and with `--config published=use` "
+            "if the tier trains nothing by itself",
             tuple(missing),
         )
     orphans = sorted(path for path in found.keys() - planned)

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from lietransformer.errors import UserError
 from lietransformer.options import at_least_one
 
 _CONFIG = Path("config.yaml")
@@ -67,6 +68,13 @@ def add_parser(commands: Any) -> None:
         "--out", type=Path, help="where to keep the forecast (default: forecast.json in results)"
     )
     parser.add_argument(
+        "--prices",
+        type=Path,
+        metavar="FILE",
+        help="with --gflops: also write the GPU-hours of one run of each configuration, published "
+        "or not, to this file",
+    )
+    parser.add_argument(
         "--compare",
         action="store_true",
         help="measure nothing; put the forecast that was kept beside what finished runs took",
@@ -82,6 +90,8 @@ def _rate(text: str) -> float:
 
 
 def _forecast(options: argparse.Namespace) -> int:
+    if options.prices is not None and options.gflops is None:
+        raise UserError("--prices needs the speed of the GPU. Give it by --gflops, as in 15000.")
     kept = options.out or options.results / "forecast.json"
     if options.compare:
         from lietransformer.forecast.comparison import compare, read_forecast, text
@@ -103,6 +113,8 @@ def _forecast(options: argparse.Namespace) -> int:
     for path in (_CONFIG, *options.configfile):
         given = merged(given, read_settings(path))
     sweep = resolve(merged(given, read_settings(None, options.config)), _TIERS)
+    if options.prices is not None:  # of every run, also of those that are published
+        sweep = sweep.model_copy(update={"published": "ignore"})
     plan = Plan(sweep, options.results)
     if options.speed is None:
         measured = measure_all(plan, options.seconds)
@@ -112,6 +124,8 @@ def _forecast(options: argparse.Namespace) -> int:
     at_once = options.jobs or max(1, available_cores() // sweep.compute.threads)
     made = Forecast(plan, measured, jobs_at_once=at_once, gflops=options.gflops)
     write_json(kept, made.stored())
+    if options.prices is not None:
+        write_json(options.prices, made.prices())
     print(made.text())
     print(f"Kept in {kept}; `lietransformer forecast --compare` puts the runs beside it.")
     return 1 if made.total.unknown else 0

@@ -9,7 +9,7 @@ import h5py
 
 from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.config import GeneratorConfig
-from lietransformer.data.constellations import SPLITS, TRANSFORMED_COPIES, ConstellationsConfig
+from lietransformer.data.constellations import SPLITS, TEST_SETS, ConstellationsConfig
 from lietransformer.data.qm9 import QM9Config
 from lietransformer.data.qm9.molecules import CHARACTERIZED
 from lietransformer.data.springs import SpringsConfig
@@ -89,8 +89,8 @@ def expected_bytes(settings: Any, speed: DatasetSpeed) -> float:
 def _rows(settings: Any) -> dict[str, int]:
     """The kinds of arrays by the first part of their names, and how many rows they have."""
     if isinstance(settings, ConstellationsConfig):
-        copies = {f"test_{copy}": settings.test for copy in TRANSFORMED_COPIES}
-        return {**{split: getattr(settings, split) for split in SPLITS}, **copies}
+        tests = {name: copies * settings.test for name, copies in TEST_SETS.items()}
+        return {**{split: getattr(settings, split) for split in SPLITS}, **tests}
     if isinstance(settings, SpringsConfig):
         systems = dict.fromkeys(("systems", "chunks"), settings.systems)
         return {**systems, "test": settings.test}

@@ -79,7 +79,7 @@ def training_jobs(
         for task, dataset in plan.datasets.items()
         if task in datasets
     }
-    known = {each.folder: subject_of(plan, each, device) for each in plan.configurations}
+    known = {each.folder: subject_of(plan, each, device) for each in plan.trained}
     for pack in plan.packs.values():
         subject, run, work = known[pack.configuration.folder]
         yield _training_job(plan, pack, run, work, speeds[subject], sizes.get(run.task, 0.0))
@@ -121,30 +121,39 @@ def _training_job(
 
 
 def dataset_jobs(plan: Plan, speeds: Mapping[str, DatasetSpeed]) -> list[Job]:
-    """The datasets that runs need."""
-    needed = {configuration.task for configuration in plan.configurations}
+    """The datasets that are needed."""
     jobs = []
-    for task, dataset in plan.datasets.items():
-        if task in needed:
-            settings, speed = generator_settings(dataset), speeds.get(task)
-            seconds = size = None
-            if speed is not None:
-                seconds = speed.seconds * examples(settings)
-                size = expected_bytes(settings, speed)
-            name = dataset.path.relative_to(plan.results).as_posix()
-            done = dataset.path.exists()
-            jobs.append(Job(name, "datasets", "", (), {}, seconds, False, None, size, done))
+    for dataset in plan.needed_datasets:
+        settings, speed = generator_settings(dataset), speeds.get(dataset.kind)
+        seconds = size = None
+        if speed is not None:
+            seconds = speed.seconds * examples(settings)
+            size = expected_bytes(settings, speed)
+        name = dataset.path.relative_to(plan.results).as_posix()
+        done = dataset.path.exists()
+        jobs.append(Job(name, "datasets", "", (), {}, seconds, False, None, size, done))
     return jobs
 
 
-def invariance_job(plan: Plan, seconds_of_a_run: float | None) -> Job:
-    """The measurement of Figure 3."""
+def verification_jobs(plan: Plan) -> list[Job]:
+    """Published runs that are trained again: the budget is the most that it takes."""
+    if not plan.verifies:
+        return []
+    name, seconds = "verification.json", plan.config.verification.seconds
+    done = (plan.results / name).exists()
+    return [Job(name, "verification", "", (), {}, seconds, True, None, None, done)]
+
+
+def invariance_jobs(plan: Plan, seconds_of_a_run: float | None) -> list[Job]:
+    """The measurement of Figure 3, unless it is published."""
+    if not plan.measures("invariance"):
+        return []
     runs = InvarianceConfig.model_validate(plan.config.invariance).runs
     seconds = None if seconds_of_a_run is None else seconds_of_a_run * runs
     path = plan.measurements["invariance"]
     name = path.relative_to(plan.results).as_posix()
     done = path.exists()
-    return Job(name, "figure 3", "", (), {}, seconds, False, None, None, done)
+    return [Job(name, "figure 3", "", (), {}, seconds, False, None, None, done)]
 
 
 @dataclass(frozen=True)

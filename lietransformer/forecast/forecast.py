@@ -4,13 +4,15 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from lietransformer.archive.layout import run_name
 from lietransformer.forecast.estimate import (
     Row,
     added_up,
     dataset_jobs,
-    invariance_job,
+    invariance_jobs,
     rows,
     training_jobs,
+    verification_jobs,
     wall_seconds,
 )
 from lietransformer.forecast.measuring import Measurements
@@ -43,7 +45,8 @@ class Forecast:
         self.jobs = [
             *dataset_jobs(plan, speeds.datasets),
             *training_jobs(plan, speeds.models, speeds.datasets, self.device),
-            invariance_job(plan, speeds.invariance),
+            *invariance_jobs(plan, speeds.invariance),
+            *verification_jobs(plan),
         ]
         self.total = added_up("total", self.jobs)
         self.wall = wall_seconds(self.jobs, jobs_at_once)
@@ -64,6 +67,25 @@ class Forecast:
             "parts": [asdict(row) for row in rows(self.jobs, "part")],
             "jobs": [asdict(job) for job in self.jobs],
             "measurements": self.measured.stored(),
+        }
+
+    def prices(self) -> dict[str, Any]:
+        """GPU-hours of one run of each configuration, by its name, as JSON."""
+        by_name = {job.name: job for job in self.jobs}
+        seconds = {}
+        for summary, pack in self.plan.packs.items():
+            job = by_name[summary.relative_to(self.plan.results).as_posix()]
+            if job.seconds is not None:
+                seconds[run_name(pack.configuration.labels)] = job.seconds / len(job.seeds)
+        machines = [speed.machine for speed in self.measured.models.values() if speed]
+        processors = {machine["gpu"] or machine["processor"] for machine in machines}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "git_commit": git_commit(),
+            "gpu": f"GPU of {self.gflops:,.0f} GFLOP/s (float32)",
+            "measured_on": ", ".join(sorted(processors)),
+            "hours": {name: float(f"{each / 3600:.3g}") for name, each in seconds.items()},
         }
 
     def text(self) -> str:
@@ -104,7 +126,7 @@ class Forecast:
 
     def _notes(self) -> list[str]:
         speeds = [speed for speed in self.measured.models.values() if speed is not None]
-        notes = [""]
+        notes = ["", *self._published()]
         if speeds:
             machine, spread = speeds[0].machine, max(s.slowest / s.fastest for s in speeds)
             processor = machine["gpu"] or machine["processor"]
@@ -139,4 +161,16 @@ class Forecast:
             "Not in it: waiting in a queue, the cost of layers, tables and figures (minutes), "
             "failed jobs."
         )
+        return notes
+
+    def _published(self) -> list[str]:
+        """What is not trained here, and why."""
+        runs = self.plan.manifest()["runs"]
+        used = sum(run["source"] == "published" for run in runs)
+        notes = [f"{used} of {len(runs)} runs are published and cost nothing."] if used else []
+        if self.plan.left_out:
+            notes.append(
+                f"{self.plan.left_out} runs are neither published nor trained, because `published` "
+                "is `only`; --config published=use says what they cost."
+            )
         return notes

@@ -107,7 +107,7 @@ class Measurements:
 
 def subjects_of(plan: Plan, device: str) -> dict[Subject, TaskName]:
     """What there is to measure for a sweep on a kind of device, and its task."""
-    return {subject_of(plan, each, device)[0]: each.task for each in plan.configurations}
+    return {subject_of(plan, each, device)[0]: each.task for each in plan.trained}
 
 
 def measure_all(plan: Plan, seconds: float) -> Measurements:
@@ -128,22 +128,21 @@ def measure_all(plan: Plan, seconds: float) -> Measurements:
     result = Measurements(load=os.getloadavg()[0])
     with tempfile.TemporaryDirectory() as folder:
         files = {}
+        for dataset in plan.needed_datasets:
+            _tell(f"making a small dataset of {dataset.kind}")
+            files[dataset.kind], result.datasets[dataset.kind] = measure_dataset(
+                dataset.kind, generator_settings(dataset), Path(folder), largest
+            )
         for number, (subject, task) in enumerate(subjects.items(), 1):
-            if task not in files:
-                _tell(f"making a small dataset of {task}")
-                dataset = plan.datasets[task]
-                settings = generator_settings(dataset)
-                files[task], result.datasets[task] = measure_dataset(
-                    dataset.kind, settings, Path(folder), largest
-                )
             _tell(f"measuring {subject.name} ({number} of {len(subjects)})")
             try:
                 result.models[subject] = measure_apart(subject, files[task], seconds)
             except MeasurementFailed as error:
                 _tell(f"{subject.name} could not be measured: {error}")
                 result.models[subject] = None
-    _tell("measuring Figure 3")
-    result.invariance = _invariance(plan)
+    if plan.measures("invariance"):
+        _tell("measuring Figure 3")
+        result.invariance = _invariance(plan)
     return result
 
 

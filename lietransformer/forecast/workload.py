@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from lietransformer.data.constellations import TRANSFORMED_COPIES, ConstellationsConfig
+from lietransformer.data.constellations import TEST_SETS, ConstellationsConfig
 from lietransformer.data.qm9 import QM9Config
 from lietransformer.data.qm9.molecules import CHARACTERIZED
 from lietransformer.data.springs import SpringsConfig
@@ -53,7 +53,7 @@ def workload(run: RunConfig, data: Any) -> Workload:
 def _sizes(run: RunConfig, data: Any) -> tuple[int, int, int, float]:
     """Examples for training, validation and a test, and the cost of all tests."""
     if isinstance(data, ConstellationsConfig):
-        return run.n_train or data.train, data.validation, data.test, 1.0 + len(TRANSFORMED_COPIES)
+        return run.n_train or data.train, data.validation, data.test, float(sum(TEST_SETS.values()))
     if isinstance(data, SpringsConfig):
         assert run.n_train is not None  # which the settings insist on
         # A trajectory costs what its steps do, and there are short ones and long ones.

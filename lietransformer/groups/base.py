@@ -89,7 +89,11 @@ class Group(ABC):
     def canonical_coordinates(
         self, g: Float[Tensor, "*shape m m"]
     ) -> Float[Tensor, "*shape canonical"]:
-        """A flat vector that determines g without a log map (App. F, "canonical lifting")."""
+        """A flat vector that determines g without a log map (App. F, "canonical lifting").
+
+        Angles are in half turns, within (−1, 1], as in the authors' release: the two rotations of
+        Ĥ = C₂ give 0 and 1. The paper prints θ without a unit.
+        """
         return self.log_coordinates(g)
 
     # The action on points, and the way back from a point to the group.

@@ -78,6 +78,11 @@ class Cyclic(FinitePlanarGroup):
     def log_coordinates(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape algebra"]:
         return snapped_angle(g, self.order)[..., None]
 
+    def canonical_coordinates(
+        self, g: Float[Tensor, "*shape m m"]
+    ) -> Float[Tensor, "*shape canonical"]:
+        return self.log_coordinates(g) / math.pi
+
     def elements(
         self, *, dtype: torch.dtype, device: torch.device | str = "cpu"
     ) -> Float[Tensor, "order m m"]:

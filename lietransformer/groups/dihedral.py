@@ -1,5 +1,7 @@
 """Dₙ, the rotations and reflections of a regular n-gon, and T(2) ⋊ Dₙ."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -34,6 +36,12 @@ class Dihedral(FinitePlanarGroup):
         # Only the first column is read, which F leaves as it is: no need to undo it.
         angle = snapped_angle(g, self.rotations)
         return torch.stack([angle, is_reflection.to(angle.dtype)], dim=-1)
+
+    def canonical_coordinates(
+        self, g: Float[Tensor, "*shape m m"]
+    ) -> Float[Tensor, "*shape canonical"]:
+        angle, flag = self.log_coordinates(g).unbind(-1)
+        return torch.stack([angle / math.pi, flag], dim=-1)
 
     def elements(
         self, *, dtype: torch.dtype, device: torch.device | str = "cpu"

@@ -1,5 +1,7 @@
 """R⁺×SO(2), rotations and scalings of the plane about the origin."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -39,6 +41,12 @@ class RotationScaling(Group):
         # hypot, because the square of a large ratio of scales overflows in float32.
         log_scale = torch.hypot(g[..., 0, 0], g[..., 1, 0]).log()
         return torch.stack([log_scale, rotation_angle(g)], dim=-1)
+
+    def canonical_coordinates(
+        self, g: Float[Tensor, "*shape m m"]
+    ) -> Float[Tensor, "*shape canonical"]:
+        log_scale, angle = self.log_coordinates(g).unbind(-1)
+        return torch.stack([log_scale, angle / math.pi], dim=-1)
 
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
         x, y = points.unbind(-1)

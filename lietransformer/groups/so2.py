@@ -61,6 +61,11 @@ class SO2(Group):
     def log_coordinates(self, g: Float[Tensor, "*shape m m"]) -> Float[Tensor, "*shape algebra"]:
         return rotation_angle(g)[..., None]
 
+    def canonical_coordinates(
+        self, g: Float[Tensor, "*shape m m"]
+    ) -> Float[Tensor, "*shape canonical"]:
+        return self.log_coordinates(g) / math.pi
+
     def section(self, points: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape m m"]:
         x, y = points.unbind(-1)
         radius = safe_norm(points)

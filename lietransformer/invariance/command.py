@@ -28,9 +28,9 @@ def _settings() -> Any:
 
 
 def _measure(config: Any) -> dict[str, Any]:
-    from lietransformer.invariance.measure import measure
+    from lietransformer.invariance.measure import measure, training_example
 
-    return measure(config)
+    return {**measure(config), "example": training_example()}
 
 
 def _table(measurement: dict[str, Any]) -> Iterator[str]:

@@ -6,7 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lietransformer.data.constellations import PATTERNS, Constellations, ConstellationsConfig, draw
+from lietransformer.data.constellations import (
+    KIND,
+    PATTERNS,
+    Constellations,
+    ConstellationsConfig,
+    draw,
+)
 from lietransformer.groups import get_group
 from lietransformer.invariance.attention import logits
 from lietransformer.invariance.config import InvarianceConfig
@@ -56,7 +62,6 @@ def measure(config: InvarianceConfig) -> dict[str, Any]:
         "peak_memory_gb": peak_memory_gb(),
         "git_commit": git_commit(),
         "machine": describe_machine(torch.device("cpu")),
-        "example": _picture(draw_example(config, 0)),
     }
 
 
@@ -96,12 +101,18 @@ def _error(
     return float((outputs[1] - outputs[0]).abs().max())
 
 
-def _picture(example: Constellations) -> dict[str, Any]:
-    """An example as it is drawn beside the errors: a colour for each instance."""
+def training_example() -> dict[str, Any]:
+    """The picture beside the errors: the first example of D_train that has all four patterns."""
+    config = ConstellationsConfig()
+    # Examples depend on how many are drawn at once: draw all, as the generator does.
+    train = draw(config, config.train, generator=stream(config.seed, KIND, "train", 0))
+    index = int((train.counts > 0).all(dim=1).nonzero()[0, 0])
+    mask = train.mask[index]
+    instance = train.instance[index, mask].tolist()
     names = list(PATTERNS)
-    instance = example.instance[0].tolist()
     return {
-        "positions": example.positions[0].tolist(),
+        "training_index": index,
+        "positions": train.positions[index, mask].tolist(),
         "instance": instance,
         "pattern": [names[number % len(names)] for number in instance],
     }

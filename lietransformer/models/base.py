@@ -1,6 +1,7 @@
 """What models of point clouds share: checks of their input, and the way over the group."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +12,8 @@ from torch import Tensor, nn
 from lietransformer.errors import explain
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig, lift
-from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pair_geometry
+from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pairs_of_layers
+from lietransformer.packing import Packing
 from lietransformer.types import LiftedCloud, PointCloud
 
 
@@ -23,6 +25,8 @@ class LiftedModelConfig(Protocol):
     def group(self) -> str: ...
     @property
     def input_width(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
     @property
     def lift(self) -> LiftConfig: ...
     @property
@@ -50,9 +54,9 @@ class LiftedModel(nn.Module, ABC):
         self,
         features: Float[Tensor, "batch g width"],
         mask: Bool[Tensor, "batch g"],
-        geometry: PairGeometry,
+        pairs: Sequence[PairGeometry],
     ) -> Float[Tensor, "batch g out"]:
-        """The equivariant part: features on the same group elements."""
+        """The equivariant part: features on the same group elements, given each layer's pairs."""
 
     @abstractmethod
     def pool(
@@ -80,27 +84,24 @@ class LiftedModel(nn.Module, ABC):
     def lift(self, cloud: PointCloud, *, generator: torch.Generator | None = None) -> LiftedCloud:
         """(x_i, f_i) ↦ (g, f_i) for g ∈ s(x_i)Ĥ."""
         check_input(self, cloud, self._settings.input_width)
-        return lift(self.prepare(cloud), self.group, self._settings.lift, generator=generator)
-
-    def prepare(self, cloud: PointCloud) -> PointCloud:
-        """What is done to the points before they are lifted; nothing, unless overridden."""
-        return cloud
+        return lift(cloud, self.group, self._settings.lift, generator=generator)
 
     def forward_lifted(
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch out"]:
         """The output for elements that are lifted already."""
-        geometry = self.pairs(lifted, generator=generator)
-        return self.forward_pairs(lifted.features, lifted.mask, geometry)
+        pairs = self.pairs(lifted, generator=generator)
+        return self.forward_pairs(lifted.features, lifted.mask, pairs)
 
     def pairs(
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
-    ) -> PairGeometry:
-        """The pairs that see each other; the last step that can be random."""
-        return pair_geometry(
+    ) -> list[PairGeometry]:
+        """The pairs that each layer sees; the last step that can be random."""
+        return pairs_of_layers(
             lifted,
             self.group,
             self._settings.neighbourhood,
+            layers=self._settings.layers,
             kind=self._settings.pair_features,
             generator=generator,
         )
@@ -109,18 +110,24 @@ class LiftedModel(nn.Module, ABC):
         self,
         features: Float[Tensor, "batch g width"],
         mask: Bool[Tensor, "batch g"],
-        geometry: PairGeometry,
+        pairs: Sequence[PairGeometry],
     ) -> Float[Tensor, "batch out"]:
         """All that has parameters, a deterministic function of tensors: what to compile."""
-        return self.pool(self.layers_on_group(features, mask, geometry), mask)
+        return self.pool(self.layers_on_group(features, mask, pairs), mask)
 
     def encode(
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
     ) -> LiftedCloud:
         """The equivariant part: the features after the last block, on the same elements."""
-        geometry = self.pairs(lifted, generator=generator)
-        features = self.layers_on_group(lifted.features, lifted.mask, geometry)
+        pairs = self.pairs(lifted, generator=generator)
+        features = self.layers_on_group(lifted.features, lifted.mask, pairs)
         return replace(lifted, features=features)
+
+
+def packed_pairs(pairs: Sequence[PairGeometry], packing: Packing) -> list[PairGeometry]:
+    """The pairs of each layer for packed features; layers that shared an object still do."""
+    packed = {id(geometry): geometry.packed(packing) for geometry in pairs}
+    return [packed[id(geometry)] for geometry in pairs]
 
 
 def check_input(

@@ -1,7 +1,7 @@
 """The residual network of LieConv layers that the paper compares with (Finzi et al., 2020)."""
 
-import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -12,12 +12,13 @@ from torch.nn import functional as F
 from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig
-from lietransformer.models.base import LiftedModel
-from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pair_geometry
+from lietransformer.models.base import LiftedModel, packed_pairs
+from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pairs_of_layers
 from lietransformer.nn.lieconv import LieConv
 from lietransformer.nn.norms import MaskedBatchNorm
 from lietransformer.nn.pooling import masked_mean
-from lietransformer.types import LiftedCloud, PointCloud
+from lietransformer.packing import Packing, has_hooks
+from lietransformer.types import LiftedCloud
 
 BatchNormKind = Literal["batch", "none"]
 
@@ -42,7 +43,6 @@ class LieResNetConfig:
             radius adapts to that while the model trains. None: the balls of `neighbourhood`.
         pair_features: "log" for ν∘log, "canonical" for the canonical lift (App. F).
         norm: "batch" for masked batch norm, "none" for none.
-        length_unit: positions are divided by it, for example to standardise them.
     """
 
     group: str
@@ -55,7 +55,6 @@ class LieResNetConfig:
     fill: float | None = None
     pair_features: PairFeatures = "log"
     norm: BatchNormKind = "none"
-    length_unit: float = 1.0
 
     def __post_init__(self) -> None:
         require_choice("pair features", self.pair_features, PairFeatures)
@@ -87,14 +86,6 @@ class LieResNetConfig:
                     expected="either a fill, to which the radius adapts, or a ball or a radius",
                     found=f"fill={self.fill}, ball={ball} and radius={radius}",
                     remedy="leave one of them out",
-                )
-            )
-        if not 0 < self.length_unit < math.inf:
-            raise ValueError(
-                explain(
-                    expected="a finite length_unit above 0",
-                    found=f"{self.length_unit}",
-                    remedy="use 1 to leave positions as they are",
                 )
             )
 
@@ -159,24 +150,21 @@ class LieResNet(LiftedModel):
         adapts = config.fill is not None
         self.register_buffer("radius", torch.tensor(_FIRST_RADIUS) if adapts else None)
 
-    def prepare(self, cloud: PointCloud) -> PointCloud:
-        """Positions in the unit of length."""
-        return replace(cloud, positions=cloud.positions / self.config.length_unit)
-
     def pairs(
         self, lifted: LiftedCloud, *, generator: torch.Generator | None = None
-    ) -> PairGeometry:
-        geometry = pair_geometry(
+    ) -> list[PairGeometry]:
+        pairs = pairs_of_layers(
             lifted,
             self.group,
             self.config.neighbourhood,
+            layers=self.config.layers,
             kind=self.config.pair_features,
             generator=generator,
             radius=self.radius,
         )
         if self.training and self.radius is not None:
-            self._adapt_radius(lifted.mask, geometry)
-        return geometry
+            self._adapt_radius(lifted.mask, pairs[0])
+        return pairs
 
     @torch.no_grad()
     def _adapt_radius(self, mask: Tensor, geometry: PairGeometry) -> None:
@@ -195,12 +183,17 @@ class LieResNet(LiftedModel):
         self,
         features: Float[Tensor, "batch g width"],
         mask: Bool[Tensor, "batch g"],
-        geometry: PairGeometry,
+        pairs: Sequence[PairGeometry],
     ) -> Float[Tensor, "batch g out"]:
+        takes_rows = all(type(block) is BottleneckBlock for block in self.blocks)
+        packing = Packing.of(mask) if takes_rows and not has_hooks(self.blocks) else None
+        if packing is not None:
+            features, mask = packing.pack(features), mask[mask][None]
+            pairs = packed_pairs(pairs, packing)
         x = self.embedding(features)
-        for block in self.blocks:
+        for block, geometry in zip(self.blocks, pairs, strict=True):
             x = block(x, mask, geometry)
-        return x
+        return x if packing is None else packing.unpack(x)
 
     def pool(
         self, features: Float[Tensor, "batch g width"], mask: Bool[Tensor, "batch g"]

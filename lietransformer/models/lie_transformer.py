@@ -1,5 +1,6 @@
 """The LieTransformer (paper, §3 and Figure 1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,11 +10,12 @@ from torch import Tensor, nn
 from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig
-from lietransformer.models.base import LiftedModel
+from lietransformer.models.base import LiftedModel, packed_pairs
 from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry
-from lietransformer.nn.attention import AttentionConfig
+from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
 from lietransformer.nn.block import LieTransformerBlock, NormKind
 from lietransformer.nn.pooling import LinearThenPool, PoolThenMLP
+from lietransformer.packing import Packing, has_hooks
 
 HeadKind = Literal["pool_then_mlp", "linear_then_pool"]
 
@@ -85,25 +87,26 @@ class LieTransformer(LiftedModel):
         self,
         features: Float[Tensor, "batch g width"],
         mask: Bool[Tensor, "batch g"],
-        geometry: PairGeometry,
+        pairs: Sequence[PairGeometry],
     ) -> Float[Tensor, "batch g out"]:
-        if not self._is_fused(features, geometry):
-            return self._through_blocks(features, geometry)
-        # Where nothing depends on examples having equally many, elements that are not real are
-        # left out: in constellations, that is half of them.
-        rows = self._through_blocks(features[mask][None], geometry.of_rows())
-        filled = rows.new_zeros(*mask.shape, rows.shape[-1])
-        return filled.masked_scatter(mask[..., None], rows)
+        packing = Packing.of(mask) if self._blocks_take_rows else None
+        if packing is None:
+            return self._through_blocks(features, pairs)
+        return packing.unpack(
+            self._through_blocks(packing.pack(features), packed_pairs(pairs, packing))
+        )
 
-    def _through_blocks(self, features: Tensor, geometry: PairGeometry) -> Tensor:
+    def _through_blocks(self, features: Tensor, pairs: Sequence[PairGeometry]) -> Tensor:
         features = self.embedding(features)
-        for block in self.blocks:
+        for block, geometry in zip(self.blocks, pairs, strict=True):
             features = block(features, geometry)
         return features
 
-    def _is_fused(self, features: Tensor, geometry: PairGeometry) -> bool:
-        return all(
-            isinstance(block, LieTransformerBlock) and block.attention.is_fused(features, geometry)
+    @property
+    def _blocks_take_rows(self) -> bool:
+        """Whether all blocks are this package's, which can be given packed features."""
+        return not has_hooks(self.blocks) and all(
+            type(block) is LieTransformerBlock and type(block.attention) is LieSelfAttention
             for block in self.blocks
         )
 

@@ -19,10 +19,6 @@ from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig
 
-# Å; the standard deviation of a coordinate about the centre of its molecule, over the atoms of
-# QM9's training molecules.
-QM9_LENGTH = 1.397
-
 SpringsPrediction = Literal["potential", "hamiltonian", "velocity"]
 Prediction = SpringsPrediction | Literal["logits", "property"]
 
@@ -177,14 +173,12 @@ def _qm9() -> Iterator[Preset]:
     conv_t3 = LieResNetConfig(
         "T(3)", input_width=15, output_width=1, width=1536, layers=6, norm="batch"
     )
-    # Positions are in units of their standard deviation within molecules.
     conv_se3 = replace(
         conv_t3,
         group="SE(3)",
         lift=LiftConfig("random", samples=4),
         fill=0.5,
         neighbourhood=NeighbourhoodConfig(samples=25),
-        length_unit=QM9_LENGTH,
     )
     yield Preset("qm9", "LieConv-T3", conv_t3, "property")
     yield Preset("qm9", "LieConv-SE3", conv_se3, "property")

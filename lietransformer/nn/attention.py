@@ -134,6 +134,9 @@ class LieSelfAttention(nn.Module):
         if mlp is not None and self.is_fused(features, geometry):
             plain = partial(self._pool_by_pytorch, geometry)
             pooled = fused_attention.fused_attention(plain, joint, self.heads, geometry, mlp)
+        elif geometry.packing is not None:
+            padded = self._pool(geometry.packing.unpack(joint), geometry)
+            pooled = geometry.packing.pack(padded)
         else:
             pooled = self._pool(joint, geometry)
         return self.output(pooled)

@@ -60,7 +60,9 @@ def fused_attention(
     Queries that are not real get zeros.
     """
     assert geometry.leading_keys is not None
-    sets = _Sets(geometry.leading_keys, geometry.first_rows, geometry.coordinates.shape[2], heads)
+    counts = geometry.leading_keys
+    first_rows = None if geometry.packing is None else counts.cumsum(dim=0) - counts
+    sets = _Sets(counts, first_rows, geometry.coordinates.shape[2], heads)
     result: Tensor = _FusedAttention.apply(  # type: ignore[no-untyped-call]
         plain, sets, joint, geometry.coordinates, *mlp
     )

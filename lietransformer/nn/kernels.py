@@ -204,7 +204,9 @@ def _real_elements(geometry: PairGeometry) -> Tensor | None:
     """
     _, queries, keys, _ = geometry.coordinates.shape
     is_known = geometry.mask.device.type == "cpu" and can_be_split()
-    return geometry.leading_keys if is_known and queries == keys else None
+    if not is_known or queries != keys:
+        return None
+    return geometry.leading_keys if geometry.packing is None else geometry.packing.counts
 
 
 class MLPCombination(nn.Module):
@@ -219,7 +221,8 @@ class MLPCombination(nn.Module):
     ) -> None:
         super().__init__()
         self.widths = [content_width, location_width]
-        self.first = PerHeadLinear(heads, sum(self.widths), kernel_width)
+        # The first layer of a `PerHeadMLP`, initialised like the others.
+        self.first = PerHeadLinear(heads, sum(self.widths), kernel_width, fan=kernel_width)
         self.rest = PerHeadMLP(heads, [kernel_width] * (MLP_LAYERS - 1) + [1])
         self.kept = 2 * (MLP_LAYERS - 1) * kernel_width  # each layer before and after swish
 

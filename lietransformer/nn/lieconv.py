@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from lietransformer.neighbourhood import PairGeometry
 from lietransformer.nn.long_sets import queries_at_once
 from lietransformer.nn.norms import MaskedBatchNorm
+from lietransformer.packing import Packing
 from lietransformer.parts import recomputed
 
 
@@ -33,13 +34,22 @@ class WeightNet(nn.Module):
         pairs: Bool[Tensor, "batch g key"],
     ) -> Float[Tensor, "batch g key kernel"]:
         """The kernel's last hidden layer for the pairs that count, and 0 for the others."""
-        x = coordinates
+        packing = Packing.of(pairs.flatten(1))
+        if packing is None:
+            return self._kernel(coordinates, pairs).masked_fill(~pairs[..., None], 0)
+        rows = packing.pack(coordinates.flatten(1, 2))
+        counted = pairs.new_ones(rows.shape[:2])
+        return packing.unpack(self._kernel(rows, counted)).unflatten(1, pairs.shape[1:])
+
+    def _kernel(
+        self, x: Float[Tensor, "*points pair"], counted: Bool[Tensor, "*points"]
+    ) -> Float[Tensor, "*points kernel"]:
         for number, layer in enumerate(self.layers):
             x = layer(x)
             if self.norms:
-                x = self.norms[number](x, pairs)
+                x = self.norms[number](x, counted)
             x = F.silu(x)
-        return x.masked_fill(~pairs[..., None], 0)
+        return x
 
 
 class LieConv(nn.Module):
@@ -74,14 +84,22 @@ class LieConv(nn.Module):
         mask: Bool[Tensor, "batch g"],
         geometry: PairGeometry,
     ) -> Float[Tensor, "batch g out"]:
+        packing = geometry.packing
+        if packing is not None:
+            features, mask = packing.unpack(features), packing.mask
         rows = None if self._sees_all_pairs else queries_at_once(geometry, self._kept(geometry))
         if rows is None:
-            return self._convolve(features, mask, geometry)
+            sums, neighbours = self._sums(features, mask, geometry), _neighbours(geometry)
+            if packing is not None:
+                neighbours = neighbours.expand(*mask.shape, 1)
+                sums, neighbours = packing.pack(sums), packing.pack(neighbours)
+            return self.linear(sums) / neighbours
         parts = zip(mask.split(rows, dim=1), geometry.split(rows), strict=True)
-        return torch.cat(
+        whole = torch.cat(
             [recomputed(self._convolve, features, queries, pairs) for queries, pairs in parts],
             dim=1,
         )
+        return whole if packing is None else packing.pack(whole)
 
     def _convolve(
         self,
@@ -90,6 +108,15 @@ class LieConv(nn.Module):
         geometry: PairGeometry,
     ) -> Float[Tensor, "batch g out"]:
         """The convolution at some queries, whose mask and pairs are given."""
+        return self.linear(self._sums(features, mask, geometry)) / _neighbours(geometry)
+
+    def _sums(
+        self,
+        features: Float[Tensor, "batch n width"],
+        mask: Bool[Tensor, "batch g"],
+        geometry: PairGeometry,
+    ) -> Float[Tensor, "batch g products"]:
+        """Σ_{g'} φ(g⁻¹g') ⊗ f(g') over the neighbourhood of each query."""
         kernel = self._kernel(mask, geometry)
         if geometry.indices is None:
             # All queries share their keys: one product per example, not one per query.
@@ -97,7 +124,7 @@ class LieConv(nn.Module):
             outer = outer.unflatten(1, (kernel.shape[1], kernel.shape[-1]))
         else:
             outer = kernel.mT @ geometry.keys_of(features[None])[0]
-        return self.linear(outer.flatten(-2)) / _neighbours(geometry)
+        return outer.flatten(-2)
 
     @property
     def _sees_all_pairs(self) -> bool:

@@ -26,15 +26,28 @@ class PerHeadLinear(nn.Module):
 
     What the map acts on are columns. There are as many as pairs, thousands for each number of
     the width: elementwise functions then run over long rows, whatever the width.
+
+    Args:
+        heads: M.
+        in_width, out_width: of each head.
+        bias: whether there is a b[m].
+        fan: weights and biases start uniform in ±1/√fan. Left out: the inputs, as in nn.Linear.
     """
 
-    def __init__(self, heads: int, in_width: int, out_width: int, *, bias: bool = True) -> None:
+    def __init__(
+        self,
+        heads: int,
+        in_width: int,
+        out_width: int,
+        *,
+        bias: bool = True,
+        fan: int | None = None,
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(heads, in_width, out_width))
         self.bias = nn.Parameter(torch.empty(heads, 1, out_width)) if bias else None
-        # The same initialisation as nn.Linear, for each head by itself. (The authors' release
-        # takes the number of outputs for that of inputs here.)
-        bound = 1 / math.sqrt(in_width) if in_width else 0.0
+        fan = in_width if fan is None else fan
+        bound = 1 / math.sqrt(fan) if fan else 0.0
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
 
@@ -46,13 +59,17 @@ class PerHeadLinear(nn.Module):
 
 
 class PerHeadMLP(nn.Module):
-    """Linear layers with swish after each of them, the last one included."""
+    """Linear layers with swish after each of them, the last one included.
+
+    Layers start uniform in ±1/√outputs, not ±1/√inputs: the authors' release passes the transposed
+    weights to the initialiser, and the scale of its scores at the start follows from that.
+    """
 
     def __init__(self, heads: int, widths: Sequence[int]) -> None:
         super().__init__()
         self.widths = tuple(widths)
         self.layers = nn.ModuleList(
-            PerHeadLinear(heads, before, after) for before, after in pairwise(widths)
+            PerHeadLinear(heads, before, after, fan=after) for before, after in pairwise(widths)
         )
 
     def forward(

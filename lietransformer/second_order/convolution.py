@@ -25,7 +25,6 @@ def written_for(config: LieResNetConfig) -> bool:
         config.neighbourhood == NeighbourhoodConfig()
         and config.fill is None
         and config.norm == "none"
-        and config.length_unit == 1
     )
 
 

@@ -1,5 +1,6 @@
 """The settings of a sweep, as config.yaml and the tiers give them: typed, and refused if wrong."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -7,9 +8,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from lietransformer.data.augmentation import Augmentation
 from lietransformer.tasks.base import TaskName
 
-Tier = Literal["smoke", "laptop", "paper"]
+Tier = Literal["smoke", "workstation", "paper"]
+Published = Literal["use", "only", "ignore"]
 Ablation = Literal["softmax", "log_lift"]
 _Settings = dict[str, Any]
+_TIME = r"0|\d+(\.\d+)?[smh]"
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 # What a sweep says elsewhere, or what the workflow decides.
 _NOT_FOR_TRAINING = (
@@ -32,6 +36,13 @@ def _are_settings_of_a_run(value: object) -> object:
     if names:
         raise ValueError(f"{', '.join(names)}: set where the sweep says what is swept, or compute")
     return value
+
+
+def _is_a_time(value: object) -> object:
+    text = str(value)
+    if isinstance(value, bool) or not re.fullmatch(_TIME, text):
+        raise ValueError("must be a time such as 90s, 15m or 2h, or 0 for no verification")
+    return text
 
 
 Seeds = Annotated[
@@ -94,12 +105,26 @@ class AblationSweep(_Part):
     seeds: Seeds = Field(description="how many, or a list of them")
 
 
+class DrawsSweep(_Part):
+    """How much the draw of a few training systems decides: models × draws × seeds."""
+
+    models: list[str] = Field(
+        ["LieTransformer-T2 small", "LieConv-T2 small"],
+        description="as `lietransformer models` lists them",
+    )
+    n_train: int = Field(10, ge=1, description="training systems")
+    draws: int = Field(0, ge=0, description="disjoint sets of training systems; 0 for none")
+    epochs: int = Field(300, ge=1, description="of each run")
+    seeds: Seeds = Field([0], description="how many, or a list of them")
+
+
 class SpringsSweep(_Trained):
     """All that is trained on springs."""
 
     data_efficiency: DataEfficiencySweep
     parameter_efficiency: ParameterEfficiencySweep
     ablations: AblationSweep
+    draws: DrawsSweep = DrawsSweep()
 
 
 class QM9Sweep(_Trained):
@@ -137,10 +162,32 @@ class Compute(_Part):
     limits: dict[TaskName, Limits] = Field(description="of training jobs on a cluster")
 
 
+class Verification(_Part):
+    """Published runs that are trained again here, to see whether their numbers come back."""
+
+    budget: Annotated[str, BeforeValidator(_is_a_time, json_schema_input_type=int | str)] = Field(
+        "0", description="time for it, such as 90s, 15m or 2h; 0: none"
+    )
+    seed: int = Field(0, ge=0, description="of the draw of runs")
+
+    @property
+    def seconds(self) -> float:
+        """The budget as a number."""
+        return 0.0 if self.budget == "0" else float(self.budget[:-1]) * _SECONDS[self.budget[-1]]
+
+
 class SweepConfig(_Part):
     """config.yaml, with what it leaves to the tier filled in."""
 
-    tier: Tier = Field("laptop", description="smoke, laptop or paper: how big everything is")
+    tier: Tier = Field(
+        "workstation", description="smoke, workstation or paper: how big everything is"
+    )
+    published: Published = Field(
+        "use",
+        description="runs of the archive results/published: use them and train the others; only "
+        "them, and train nothing; ignore them, and train everything",
+    )
+    verification: Verification = Verification()
     constellations: ConstellationsSweep
     springs: SpringsSweep
     qm9: QM9Sweep

@@ -12,7 +12,9 @@ from lietransformer.sweep.config import Ablation
 from lietransformer.tasks.base import TaskName
 from lietransformer.training.run_folder import RunFolder
 
-PartName = Literal["constellations", "data_efficiency", "parameter_efficiency", "ablations", "qm9"]
+PartName = Literal[
+    "constellations", "data_efficiency", "parameter_efficiency", "ablations", "draws", "qm9"
+]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,19 @@ class Configuration:
     @property
     def seeds(self) -> list[int]:
         return sorted(set().union(*self.parts.values()))
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """What tells it from other configurations, for people."""
+        return {
+            "task": self.task,
+            "model": self.settings["model"],
+            "n_train": self.settings.get("n_train"),
+            "target": self.settings.get("target"),
+            "augmentation": self.settings.get("augmentation", "none"),
+            "ablation": self.ablation,
+            "draw": self.settings.get("draw", 0) if self.task == "springs" else None,
+        }
 
     def run(self, seed: int) -> RunFolder:
         return RunFolder(self.folder / f"seed-{seed}")

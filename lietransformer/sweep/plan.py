@@ -2,7 +2,7 @@
 
 A run's folder carries a hash of everything that its numbers follow from. So a setting that changes
 leads to another folder: what is there stays, what depends on the setting is made anew, and going
-back to the old setting finds the old runs.
+back to the old setting finds the old runs. Published runs are found by the same name.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from lietransformer.archive.layout import FOLDER, Archive
 from lietransformer.complexity.config import ComplexityConfig
 from lietransformer.data.constellations import ConstellationsConfig
 from lietransformer.data.qm9 import QM9Config
@@ -19,7 +20,8 @@ from lietransformer.data.springs import SpringsConfig
 from lietransformer.errors import UserError, explain
 from lietransformer.invariance.config import InvarianceConfig
 from lietransformer.lifting.config import LiftingConfig
-from lietransformer.models.presets import presets
+from lietransformer.models.presets import get_preset, presets
+from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.settings import validated
 from lietransformer.sweep.config import Ablation, SweepConfig
 from lietransformer.sweep.jobs import (
@@ -50,18 +52,18 @@ _MEASUREMENTS: dict[str, type[BaseModel]] = {
 # The model that is changed, and how.
 _ABLATIONS: dict[Ablation, tuple[str, dict[str, Any]]] = {
     "softmax": ("LieTransformer-T2", {"attention": {"normalisation": "softmax"}}),
-    "log_lift": ("LieTransformer-SE2", {"pair_features": "log"}),
+    "log_lift": ("LieTransformer-SE2 small", {"pair_features": "log"}),
 }
 # Where a run is computed does not decide which run it is.
 _NOT_OF_A_CONFIGURATION = ("seed", "data_seed", "sampling_seed", "device")
 
 
 class Plan:
-    """Everything that a sweep makes below its folder of results.
+    """Everything that a sweep makes below its folder of results, or takes from the archive there.
 
     Args:
         config: what is swept.
-        results: the folder.
+        results: the folder; published runs are in its folder `published`.
         is_changed: whether that differs from what its tier says.
     """
 
@@ -77,6 +79,8 @@ class Plan:
         self.results = results
         if config.tracking != NO_TRACKING:
             require_usable(config.tracking)
+        self.archive = Archive(results / FOLDER)
+        self._published = self._published_runs()
         self.measurements: dict[str, Path] = {
             name: self._measurement(name) for name in _MEASUREMENTS
         }
@@ -91,6 +95,11 @@ class Plan:
     @property
     def configurations(self) -> list[Configuration]:
         return list(self._configurations.values())
+
+    @property
+    def trained(self) -> list[Configuration]:
+        """Those of which at least one run has to be trained here."""
+        return [each for each in self.configurations if self._seeds_to_train(each)]
 
     @cached_property
     def packs(self) -> dict[Path, Pack]:
@@ -110,6 +119,53 @@ class Plan:
             )
         ]
 
+    def has_published(self, *parts: PartName) -> bool:
+        """Whether a run of some parts of the sweep is in the archive."""
+        return any(
+            seed in configuration.parts.get(part, ())
+            for configuration, seed in self._runs(is_published=True)
+            for part in parts
+        )
+
+    @property
+    def left_out(self) -> int:
+        """How many runs are neither published nor trained."""
+        if self.config.published != "only":
+            return 0
+        return sum(not self._is_published(*run) for run in self._runs())
+
+    @property
+    def verifies(self) -> bool:
+        """Whether published runs are trained again, to compare."""
+        is_wanted = self.config.published != "ignore" and self.config.verification.seconds > 0
+        return is_wanted and bool(self._published)
+
+    @property
+    def needed_datasets(self) -> list[Dataset]:
+        """Those that runs are trained with. The verification compares the hashes of all."""
+        tasks = {each.task for each in self.trained}
+        return [data for task, data in self.datasets.items() if task in tasks or self.verifies]
+
+    def measures(self, name: str) -> bool:
+        """Whether a measurement is made here, and not taken from the archive."""
+        return self.measurements[name].parent == self.results
+
+    def _published_runs(self) -> set[str]:
+        """Folders of the runs in the archive; where they are ignored, of those to compare with."""
+        if self.config.published != "ignore":
+            return set(self.archive.runs)
+        try:
+            return {name for name in self.archive.runs if not self.archive.problems(name)}
+        except UserError:
+            return set()
+
+    def require_intact_archive(self) -> None:
+        """Refuse to use published runs and measurements whose files are damaged."""
+        if self.config.published != "ignore":
+            used = (self._name(*run) for run in self._runs(is_published=True))
+            for folder in (*used, "measurements", "trajectories"):
+                self.archive.require_intact(folder)
+
     def files_that_stand_for_nothing(self) -> list[Path]:
         """Summaries of runs, and signs that MLflow has something, which is no longer there."""
         summaries = [
@@ -125,9 +181,12 @@ class Plan:
         return [*summaries, *(sorted(signs) if is_lost else ())]
 
     def _measurement(self, name: str) -> Path:
-        """The file that a measurement makes."""
+        """The file that a measurement makes, or the published one."""
         settings = _checked(_MEASUREMENTS[name], getattr(self.config, name), name)
-        return self.results / f"{name}-{digest(settings.model_dump(mode='json'))}.json"
+        stem = f"{name}-{digest(settings.model_dump(mode='json'))}"
+        is_ignored = self.config.published == "ignore"
+        published = None if is_ignored else self.archive.measurement(stem)
+        return published or self.results / f"{stem}.json"
 
     def measurement_arguments(self, name: str) -> str:
         """What the command of a measurement is told, for a shell."""
@@ -135,33 +194,58 @@ class Plan:
 
     def manifest(self) -> dict[str, Any]:
         """What belongs to this sweep, for those who read the results: see `analysis`."""
+        # Without what says how: it would make all tables anew, with the same numbers.
+        how = {"compute", "published", "verification"}
+        # Beside those that are trained anew, for comparison.
+        published = [self._entry(*run, is_used=True) for run in self._runs(is_published=True)]
+        is_ignored = self.config.published == "ignore"
         return {
-            "schema_version": 2,
+            "schema_version": 3,
             "tier": self.config.tier,
             "is_changed": self.is_changed,
-            # Without what says how: it would make all tables anew, with the same numbers.
-            "config": self.config.model_dump(mode="json", exclude={"compute"}),
-            "runs": list(self._runs()),
+            "published": self.config.published,
+            "config": self.config.model_dump(mode="json", exclude=how),
+            "runs": [
+                self._entry(*run, is_used=not is_ignored and self._is_published(*run))
+                for run in self._runs()
+            ],
+            **({"published_runs": published} if is_ignored else {}),
             "measurements": {
                 name: path.relative_to(self.results).as_posix()
                 for name, path in self.measurements.items()
             },
         }
 
-    def _runs(self) -> Iterator[dict[str, Any]]:
-        for each in self.configurations:
-            for seed in each.seeds:
-                yield {
-                    "folder": each.run(seed).path.relative_to(self.results).as_posix(),
-                    "parts": [part for part, seeds in each.parts.items() if seed in seeds],
-                    "task": each.task,
-                    "model": each.settings["model"],
-                    "n_train": each.settings.get("n_train"),
-                    "target": each.settings.get("target"),
-                    "augmentation": each.settings.get("augmentation", "none"),
-                    "seed": seed,
-                    "ablation": each.ablation,
-                }
+    def _runs(self, *, is_published: bool = False) -> Iterator[tuple[Configuration, int]]:
+        """All runs of the sweep, or those that are in the archive."""
+        runs = ((each, seed) for each in self.configurations for seed in each.seeds)
+        return (run for run in runs if not is_published or self._is_published(*run))
+
+    def _entry(self, configuration: Configuration, seed: int, *, is_used: bool) -> dict[str, Any]:
+        """A run in the manifest: the published one, if that is used, or the one of this machine."""
+        name = self._name(configuration, seed)
+        return {
+            "folder": f"{FOLDER}/{name}" if is_used else name,
+            "source": "published" if is_used else "local",
+            "parts": [part for part, seeds in configuration.parts.items() if seed in seeds],
+            **configuration.labels,
+            "seed": seed,
+        }
+
+    def _name(self, configuration: Configuration, seed: int) -> str:
+        """A run's folder within the results, which is also that within the archive."""
+        return configuration.run(seed).path.relative_to(self.results).as_posix()
+
+    def _is_published(self, configuration: Configuration, seed: int) -> bool:
+        return self._name(configuration, seed) in self._published
+
+    def _seeds_to_train(self, configuration: Configuration) -> list[int]:
+        match self.config.published:
+            case "only":
+                return []
+            case "ignore":
+                return configuration.seeds
+        return [s for s in configuration.seeds if not self._is_published(configuration, s)]
 
     # ---- what is swept
 
@@ -184,7 +268,8 @@ class Plan:
             sweep.parameter_efficiency,
             sweep.ablations,
         )
-        _require_models("springs", [*by_data.models, *by_size.models], sweep.by_model)
+        models = [*by_data.models, *by_size.models, *sweep.draws.models]
+        _require_models("springs", models, sweep.by_model)
         for model in by_data.models:
             for n_train in by_data.n_train:
                 self._add_springs("data_efficiency", model, n_train, by_data.seeds)
@@ -198,6 +283,15 @@ class Plan:
                 ablation=kind,
                 architecture=architecture,
             )
+        self._plan_draws()
+
+    def _plan_draws(self) -> None:
+        sweep = self.config.springs.draws
+        for model in sweep.models:
+            for draw in range(sweep.draws):
+                settings = {"model": model, "n_train": sweep.n_train, "draw": draw}
+                settings |= self.config.springs.settings_for(model) | {"epochs": sweep.epochs}
+                self._add("draws", "springs", settings, sweep.seeds)
 
     def _add_springs(
         self,
@@ -223,8 +317,11 @@ class Plan:
         sweep = self.config.qm9
         _require_models("qm9", sweep.models, sweep.by_model)
         for model in sweep.models:
+            # SchNet and DimeNet++ see distances and angles only: rotations change nothing.
+            is_specialist = isinstance(get_preset("qm9", model).config, SpecialistConfig)
+            augmentations = ["none"] if is_specialist else sweep.augmentations
             for target in sweep.targets:
-                for augmentation in sweep.augmentations:
+                for augmentation in augmentations:
                     settings = {
                         "target": target,
                         "augmentation": augmentation,
@@ -277,7 +374,8 @@ class Plan:
 
     def _folder(self, run: RunConfig, ablation: Ablation | None, name: str) -> Path:
         names = [run.target, run.augmentation if run.task != "springs" else None]
-        names += [None if run.n_train is None else f"n{run.n_train}", ablation, name]
+        names += [None if run.n_train is None else f"n{run.n_train}"]
+        names += [f"draw{run.draw}" if run.draw else None, ablation, name]
         variant = "-".join(name for name in names if name)
         return self.results / "runs" / run.task / slug(run.model) / variant.replace("_", "-")
 
@@ -286,7 +384,8 @@ class Plan:
         data = _checked(_GENERATORS[run.task], self.datasets[run.task].settings, run.task)
         if isinstance(data, SpringsConfig):
             assert run.n_train is not None
-            needed = run.n_train + min(run.n_train, data.validation) + data.test
+            training = run.n_train * (run.draw + 1)
+            needed = training + min(run.n_train, data.validation) + data.test
             found = f"{data.systems} systems in springs.data"
             is_enough = needed <= data.systems
             expected = f"at least {needed} systems for n_train={run.n_train} ({where})"
@@ -300,10 +399,10 @@ class Plan:
             raise UserError(explain(expected=expected, found=found, remedy=remedy))
 
     def _packs_of(self, configuration: Configuration) -> Iterator[Pack]:
-        """Seeds in packs that stay as they are when more seeds are added."""
+        """Seeds to train, in packs that stay as they are when more seeds are added."""
         size = self.config.compute.seeds_per_job
         by_pack: dict[int, list[int]] = {}
-        for seed in configuration.seeds:
+        for seed in self._seeds_to_train(configuration):
             by_pack.setdefault(seed // size, []).append(seed)
         return (Pack(configuration, tuple(seeds)) for seeds in by_pack.values())
 

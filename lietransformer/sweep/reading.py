@@ -26,7 +26,7 @@ def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
             explain(
                 expected=f"tier to be one of {', '.join(get_args(Tier))}",
                 found=repr(tier),
-                remedy="mend `tier` in config.yaml, or say --config tier=laptop",
+                remedy="fix `tier` in config.yaml, or say --config tier=workstation",
             )
         )
     settings = merged(read_settings(tiers / f"{tier}.yaml"), changes)
@@ -34,8 +34,8 @@ def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
 
 
 def is_changed(sweep: SweepConfig, tiers: Path) -> bool:
-    """Whether a sweep is another one than its tier says, however it is computed."""
-    how = {"compute", "tracking"}
+    """Whether a sweep is another one than its tier says, however its runs are obtained."""
+    how = {"compute", "tracking", "published", "verification"}
     tier = resolve({"tier": sweep.tier}, tiers)
     return sweep.model_dump(exclude=how) != tier.model_dump(exclude=how)
 

@@ -78,7 +78,7 @@ class SpringsTask(Task[SpringBatch]):
     """
 
     name = "springs"
-    selection = "mse_geometric"
+    selection = "mse_arithmetic"
     loss_metric = "mse_arithmetic"
 
     def __init__(self, predicts: SpringsPrediction, step: float) -> None:

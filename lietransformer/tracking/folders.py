@@ -3,11 +3,15 @@
 import hashlib
 from pathlib import Path
 
+from lietransformer.archive.layout import MANIFEST
 from lietransformer.tracking.address import COPIES
 from lietransformer.training.run_folder import RunFolder
 
 HASH_TAG = "lietransformer.hash"
 SYNCED_TAG = "lietransformer.synced"
+SOURCE_TAG = "source"
+PUBLISHED, LOCAL = "published", "this machine"
+_DEPTH = 6  # of a run folder in the archive: runs/TASK/MODEL/VARIANT/seed-K
 
 
 def run_folders(root: Path) -> list[RunFolder]:
@@ -27,3 +31,15 @@ def digest_of(folder: RunFolder) -> str:
     for path in files:
         content.update(path.read_bytes() if path.exists() else b"")
     return content.hexdigest()
+
+
+def source_of(folder: RunFolder) -> str:
+    """Whether a run is one of the archive or one of this machine."""
+    parents = folder.path.resolve().parents[:_DEPTH]
+    return PUBLISHED if any((parent / MANIFEST).exists() for parent in parents) else LOCAL
+
+
+def key_of(folder: RunFolder) -> str:
+    """What a run is found by in MLflow, where a published run does not replace a local one."""
+    own = str(folder.read_config_json()["hash"])
+    return f"{PUBLISHED}-{own}" if source_of(folder) == PUBLISHED else own

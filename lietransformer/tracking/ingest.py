@@ -8,7 +8,15 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
 from lietransformer.models.presets import Preset
-from lietransformer.tracking.folders import HASH_TAG, SYNCED_TAG, digest_of
+from lietransformer.tracking.folders import (
+    HASH_TAG,
+    PUBLISHED,
+    SOURCE_TAG,
+    SYNCED_TAG,
+    digest_of,
+    key_of,
+    source_of,
+)
 from lietransformer.training.config import RunConfig
 from lietransformer.training.run_folder import RunFolder, read_lines
 
@@ -29,10 +37,10 @@ class Ingestion:
     """One run folder and its run in MLflow, which is found again by the hash of its settings."""
 
     def __init__(self, client: MlflowClient, folder: RunFolder) -> None:
-        stored = folder.read_config_json()
         self._client = client
         self._folder = folder
-        self._hash = str(stored["hash"])
+        self._hash = key_of(folder)
+        self._source = source_of(folder)
         self._config = folder.config()
         self._run_id: str | None = None
         # What MLflow has: values by metric and step, and the digest of the folder at its end.
@@ -97,8 +105,9 @@ class Ingestion:
         run = self._client.create_run(
             self._experiment_id(),
             start_time=started,
-            run_name=run_name(self._config),
-            tags=run_tags(self._config) | {HASH_TAG: self._hash},
+            run_name=run_name(self._config)
+            + (f" ({PUBLISHED})" if self._source == PUBLISHED else ""),
+            tags=run_tags(self._config) | {HASH_TAG: self._hash, SOURCE_TAG: self._source},
         )
         run_id = str(run.info.run_id)
         self._log_parameters(run_id, set())
@@ -171,6 +180,8 @@ class Ingestion:
 def run_name(config: RunConfig) -> str:
     """What tells runs apart in a list, the most telling first."""
     parts = [config.model, config.target, f"n={config.n_train or 'all'}"]
+    if config.draw:
+        parts.append(f"draw {config.draw}")
     if config.augmentation != "none":
         parts.append(f"+{config.augmentation}")
     parts += [f"{name}={value}" for name, value in config.architecture.items()]
@@ -194,7 +205,7 @@ def run_tags(config: RunConfig) -> dict[str, str]:
 
 
 def _flat(config: RunConfig) -> Iterator[tuple[str, str]]:
-    for name, value in config.identity.items():
+    for name, value in {**config.identity, "draw": config.draw}.items():
         if isinstance(value, dict):
             yield from ((f"{name}.{key}", str(inner)) for key, inner in value.items())
         else:

@@ -9,20 +9,16 @@ from typing import get_args
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Run
 
-from lietransformer.analysis.claims.verdict import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from lietransformer.analysis.claims.verdict import Verdict
 from lietransformer.analysis.provenance import commits
-from lietransformer.analysis.runs import Status, Sweep, read_json, read_sweep
+from lietransformer.analysis.runs import Status, Sweep, read_sweep
 from lietransformer.errors import UserError, explain
-from lietransformer.files import PART_SUFFIX
+from lietransformer.files import PART_SUFFIX, read_json
 from lietransformer.tracking.store import SUMMARY
 
 DIGEST_TAG = "lietransformer.digest"
 
-_VERDICTS = {
-    REPRODUCED: "claims/reproduced",
-    NOT_REPRODUCED: "claims/not_reproduced",
-    NOT_DECIDED: "claims/not_decided",
-}
+_VERDICTS = {verdict: f"claims/{verdict.replace(' ', '_')}" for verdict in get_args(Verdict)}
 # What a summary shows, none of it optional.
 _PATTERNS = ("report.html", "claims.md", "claims.json", "tables/*.*", "figures/*.*")
 

@@ -108,17 +108,17 @@ class RunsAtOnce:
                 self._save()
 
     def _step(self, stack: Stack, batches: Sequence[Any]) -> None:
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         state = stack.trained[0]
         step = state.progress.step
         losses = stack.step(batches, step, state.learning_rate(step))
         self._unread.append((losses, size_of(batches[0])))
         if len(self._unread) >= STEPS_BETWEEN_READS[state.config.device]:
             self._read_losses()
-        passed = time.perf_counter() - started
+        passed, cpu_passed = time.perf_counter() - started, time.process_time() - cpu_started
+        share = 1 / len(stack.trained)
         for state in stack.trained:
-            # Each has its share of the time: together they took no more.
-            state.add_seconds("training", passed / len(stack.trained))
+            state.add_seconds("training", share * passed, share * cpu_passed)
             state.progress.step += 1
 
     # ---- who takes part
@@ -179,10 +179,11 @@ class RunsAtOnce:
         if self._stack is not None:
             self._stack.hand_back()
         for state in [state for state in states if state.is_due]:
-            with state.timed("evaluation"):
-                metrics = state.experiment.validate()
             try:
-                state.record(metrics, self._display)
+                with state.averaged():
+                    with state.timed("evaluation"):
+                        metrics = state.experiment.validate()
+                    state.record(metrics, self._display)
             except Diverged as error:
                 self._end(state, error)
 

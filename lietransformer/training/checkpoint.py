@@ -30,7 +30,8 @@ class Progress:
         best_step: when the best weights were reached; −1 for not yet.
         best_value: their value of the metric that selects.
         started: when the run began.
-        seconds: of training and of evaluation so far, in all sessions.
+        seconds: wall-clock time of training, evaluation and tests so far, in all sessions.
+        cpu_seconds: CPU time of the same, over all threads.
         sessions: how often the run was started or resumed.
         diverged: when and where numbers grew out of all bounds; empty if they did not.
         stopped_early: whether patience ran out.
@@ -45,6 +46,7 @@ class Progress:
     best_value: float = float("nan")
     started: float = field(default_factory=time.time)
     seconds: dict[str, float] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
     sessions: int = 0
     diverged: dict[str, Any] = field(default_factory=dict)
     stopped_early: bool = False

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from lietransformer.allocation import keep_freed_memory
 from lietransformer.data import springs
 from lietransformer.data.batches import to_device
+from lietransformer.data.constellations import TEST_SETS
 from lietransformer.data.examples import (
     ConstellationExamples,
     Examples,
@@ -27,6 +28,7 @@ from lietransformer.models.presets import count_parameters
 from lietransformer.random import stream
 from lietransformer.tasks import ConstellationsTask, Evaluation, QM9Task, SpringsTask, Task
 from lietransformer.training.config import RunConfig
+from lietransformer.training.optimiser import AveragedAdam
 
 _MOST_GRAPHS = 1024
 _REPETITIONS = 2
@@ -62,9 +64,14 @@ class Experiment:
         validation = _at_most(validation, config.validation_examples)
         self.validation = resident(validation, self.device)
         self.tests = {
-            name: _at_most(examples, config.test_examples) for name, examples in self.tests.items()
+            name: _at_most(examples, self._test_rows(name)) for name, examples in self.tests.items()
         }
         self._take_seeds()
+
+    def _test_rows(self, name: str) -> int | None:
+        """How many rows of a test set to use; some hold every example twice."""
+        count = self.config.test_examples
+        return None if count is None else count * TEST_SETS.get(name, 1)
 
     def with_seeds_of(self, config: RunConfig) -> "Experiment":
         """The same with the seeds of other settings that differ in nothing else; data is shared."""
@@ -82,6 +89,7 @@ class Experiment:
             order_seed=config.data_seed,
             augmentation=config.augmentation,
             augmentation_seed=config.data_seed,
+            size_pool=config.size_pool,
         )
         self.model = config.preset().build(seed=config.seed).to(self.device, self.dtype)
         self.parameters = count_parameters(self.model)
@@ -106,13 +114,16 @@ class Experiment:
         """
         config, rate = self.config, self.config.learning_rate
         on_gpu = self.device.type == "cuda"
-        return torch.optim.Adam(
-            parameters,
-            lr=torch.tensor(rate, device=self.device) if on_gpu else rate,
-            betas=config.betas,
-            fused=True,
-            capturable=on_gpu,
-        )
+        settings: dict[str, Any] = {
+            "lr": torch.tensor(rate, device=self.device) if on_gpu else rate,
+            "betas": config.betas,
+            "amsgrad": config.amsgrad,
+            "fused": True,
+            "capturable": on_gpu,
+        }
+        if config.ema is None:
+            return torch.optim.Adam(parameters, **settings)
+        return AveragedAdam(parameters, ema=config.ema, **settings)
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Any]:
         """The training batches of an epoch, from number `first` on, on the run's device."""
@@ -247,13 +258,14 @@ def _examples(
         def constellation(split: Any) -> Examples[Any]:
             return ConstellationExamples(file, split, dtype)
 
-        tests = {name: constellation(name) for name in ("test", "test_T2", "test_SE2")}
+        tests = {name: constellation(name) for name in TEST_SETS}
         return constellation("train"), constellation("validation"), tests
     if config.task == "springs":
         assert config.n_train is not None  # checked on construction
 
         def spring(split: Any, span: Any = "chunk") -> Examples[Any]:
-            return SpringExamples(file, split, n_train=config.n_train, span=span, dtype=dtype)  # type: ignore[arg-type]
+            sizes = {"n_train": config.n_train, "draw": config.draw}
+            return SpringExamples(file, split, **sizes, span=span, dtype=dtype)  # type: ignore[arg-type]
 
         tests = {"test": spring("test"), "test_long": spring("test", "long_chunk")}
         return spring("train"), spring("validation"), tests

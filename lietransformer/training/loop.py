@@ -163,9 +163,10 @@ class Run:
         state = self._state
         if state.is_due:
             self._read_losses()
-            with state.timed("evaluation"):
-                metrics = state.experiment.validate()
-            state.record(metrics, self._display)
+            with state.averaged():
+                with state.timed("evaluation"):
+                    metrics = state.experiment.validate()
+                state.record(metrics, self._display)
 
     def _save(self) -> None:
         self._saved = time.monotonic()

@@ -39,6 +39,7 @@ def describe_result(
         "started": progress.started,
         "ended": time.time(),
         "seconds": progress.seconds,
+        "cpu_seconds": progress.cpu_seconds,
         "sessions": progress.sessions,
         "peak_memory_gb": peak_memory_gb(),
         "dataset_hash": experiment.file.content_hash,

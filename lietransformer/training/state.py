@@ -120,7 +120,19 @@ class RunState:
         done = step // self.experiment.steps_per_epoch / config.epochs
         if config.schedule_per == "step":
             done = step / self.total_steps
-        return learning_rate_factor(config.schedule, done, config.warmup) * config.learning_rate
+        factor = learning_rate_factor(config.schedule, done, config.warmup, config.final_rate)
+        return factor * config.learning_rate
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The model with the weights that are evaluated: their average, where one is kept."""
+        average = {} if self.progress.diverged else optimiser.averages(self.optimiser)
+        current = {weight: weight.detach().clone() for weight in average}
+        _overwrite(average)
+        try:
+            yield
+        finally:
+            _overwrite(current)
 
     # ---- numbers
 
@@ -185,7 +197,8 @@ class RunState:
 
     def test(self) -> dict[str, Any]:
         """Keep the best and the final weights, and test them."""
-        final = _copy_of(self.experiment.model)
+        with self.averaged():
+            final = _copy_of(self.experiment.model)
         weights = {"best": self.best, "final": final}
         self._folder.write_weights(weights)
 
@@ -213,16 +226,25 @@ class RunState:
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
         """Count the time inside the block."""
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
-            self.add_seconds(what, time.perf_counter() - started)
+            passed, cpu_passed = time.perf_counter() - started, time.process_time() - cpu_started
+            self.add_seconds(what, passed, cpu_passed)
 
-    def add_seconds(self, what: str, passed: float) -> None:
-        """Count time that was spent on this run."""
+    def add_seconds(self, what: str, passed: float, cpu_passed: float) -> None:
+        """Count wall-clock and CPU time that was spent on this run."""
         self.progress.seconds[what] = self.progress.seconds.get(what, 0.0) + passed
+        self.progress.cpu_seconds += cpu_passed
 
 
 def _copy_of(model: torch.nn.Module) -> Weights:
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+@torch.no_grad()
+def _overwrite(values: dict[Tensor, Tensor]) -> None:
+    """Write a new value into each parameter."""
+    for weight, value in values.items():
+        weight.copy_(value)

@@ -8,12 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from lietransformer.analysis.claims.protocol import paper_epochs
+from lietransformer.analysis.rollouts import step_error, trajectory_error
+from lietransformer.archive.layout import MANIFEST, empty_manifest, sha256
 from lietransformer.data.writer import create_dataset
+from lietransformer.invariance.config import InvarianceConfig
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 STEPS = 99
 TRAJECTORIES = 12
 PARTICLES = 6
+MACHINE = {"processor": "Xeon", "system": "Linux", "python": "3.11", "torch": "2.9"}
 
 
 @dataclass
@@ -24,13 +29,19 @@ class Results:
         path: the folder.
         tier: as the manifest says; None for no manifest.
         data: the springs dataset that the runs say they used.
+        config: the sweep's, as the manifest has it.
+        published_runs: entries of published runs, for comparison.
+        published: what the sweep does with published runs.
     """
 
     path: Path
     tier: str | None = "paper"
     data: Path | None = None
+    config: dict[str, Any] = field(default_factory=dict)
     runs: list[dict[str, Any]] = field(default_factory=list)
+    published_runs: list[dict[str, Any]] = field(default_factory=list)
     measurements: dict[str, str] = field(default_factory=dict)
+    published: str = "use"
 
     def add(
         self,
@@ -43,9 +54,13 @@ class Results:
         test: Mapping[str, Any] | None = None,
         arrays: Mapping[str, np.ndarray] | None = None,
         parameters: int = 1000,
+        settings: Mapping[str, Any] | None = None,
         **labels: Any,
     ) -> Path:
-        """A run; `test` are its numbers for each set of weights and each test set."""
+        """A run; `test` are its numbers for each set of weights and each test set.
+
+        Its settings are the paper's, except those that are given.
+        """
         variant = "-".join(str(label) for label in labels.values()) or "all"
         folder = f"runs/{task}/{model.lower().replace(' ', '-')}/{variant}/seed-{seed}"
         run = {"n_train": None, "target": None, "augmentation": "none", "ablation": None, **labels}
@@ -56,6 +71,8 @@ class Results:
         if status != "missing":
             config = {key: run[key] for key in ("n_train", "target", "augmentation")}
             config |= {"task": task, "model": model, "seed": seed, "data": str(self.data)}
+            config |= paper_settings(task, model, run["n_train"], run["ablation"])
+            config |= settings or {}
             write_json(out / "config.json", {"hash": "00", "config": config})
         if status in ("finished", "diverged"):
             result = {
@@ -63,11 +80,13 @@ class Results:
                 "diverged": {"step": 7} if status == "diverged" else None,
                 "parameters": parameters,
                 "epochs": 3.0,
+                "stopped_early": task == "constellations",
                 "test": test or {},
                 "seconds": {"train": 3000.0, "test": 600.0},
                 "git_commit": COMMIT,
                 "dataset_hash": None,
                 "peak_memory_gb": 1.5,
+                "machine": MACHINE,
             }
             write_json(out / "result.json", result)
         if arrays is not None:
@@ -82,17 +101,64 @@ class Results:
         """The manifest, if there is to be one; the folder."""
         self.path.mkdir(parents=True, exist_ok=True)
         if self.tier is not None:
-            write_json(
-                self.path / "sweep.json",
-                {
-                    "schema_version": 2,
-                    "tier": self.tier,
-                    "config": {},
-                    "runs": self.runs,
-                    "measurements": self.measurements,
-                },
-            )
+            write_json(self.path / "sweep.json", self.sweep("local"))
         return self.path
+
+    def sweep(self, source: str) -> dict[str, Any]:
+        """The content of a manifest."""
+        return {
+            "schema_version": 3,
+            "tier": self.tier,
+            "published": self.published,
+            "config": self.config,
+            "runs": [{"source": source, **run} for run in self.runs],
+            "published_runs": self.published_runs,
+            "measurements": self.measurements,
+        }
+
+    def write_archive(self) -> Path:
+        """This folder as an archive of published runs; the folder."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        files = sorted(path for path in self.path.rglob("*") if path.is_file())
+        content = empty_manifest() | {
+            "sweep": self.sweep("published") if self.tier is not None else {},
+            "runs": {
+                path.parent.relative_to(self.path).as_posix(): {
+                    **{"task": "springs", "model": "LieConv-T2", "seed": 0, "status": "finished"},
+                    **{"hash": "0", "dataset": "springs", "git_commit": COMMIT},
+                    **{"machine": {}, "core_hours": 1.0},
+                }
+                for path in files
+                if path.name == "result.json"
+            },
+            "files": {
+                path.relative_to(self.path).as_posix(): {
+                    "bytes": path.stat().st_size,
+                    "sha256": sha256(path),
+                }
+                for path in files
+                if path.name != MANIFEST
+            },
+        }
+        write_json(self.path / MANIFEST, content)
+        return self.path
+
+    def published_entries(self) -> list[dict[str, Any]]:
+        """The runs of this archive as the manifest of the results around it lists them."""
+        return [
+            {**run, "folder": f"{self.path.name}/{run['folder']}", "source": "published"}
+            for run in self.runs
+        ]
+
+    def add_prices(self, hours: Mapping[str, float]) -> None:
+        """What runs of the paper tier cost."""
+        content = {
+            "schema_version": 1,
+            "gpu": "GPU of 15,700 GFLOP/s (float32)",
+            "measured_on": "a Xeon",
+            "hours": dict(hours),
+        }
+        write_json(self.path / "measurements" / "prices-0.json", content)
 
     def add_invariance(self, errors: Mapping[int, Sequence[float]]) -> None:
         """The measurements of Figure 3."""
@@ -105,7 +171,7 @@ class Results:
         }
         content = {
             "schema_version": 1,
-            "settings": {"runs": len(next(iter(errors.values())))},
+            "settings": InvarianceConfig(runs=len(next(iter(errors.values())))).model_dump(),
             "lift_samples": list(errors),
             "errors": [list(values) for values in errors.values()],
             "seconds": 1.0,
@@ -118,6 +184,28 @@ class Results:
         self.measurements[name] = f"{name}-00000000.json"
         write_json(self.path / self.measurements[name], content)
         return self.path / self.measurements[name]
+
+
+def paper_settings(
+    task: str, model: str, n_train: int | None, ablation: str | None
+) -> dict[str, Any]:
+    """The paper's settings, as far as claims look at them."""
+    architectures: dict[str | None, dict[str, Any]] = {
+        "softmax": {"attention": {"normalisation": "softmax"}},
+        "log_lift": {"pair_features": "log"},
+    }
+    common = {"architecture": architectures.get(ablation, {}), "test_examples": None}
+    if task == "constellations":
+        return common | {"epochs": 300, "patience": 30, "batch_size": 32, "learning_rate": 1e-4}
+    if task == "springs":
+        size = n_train or 100
+        return common | {
+            "epochs": paper_epochs(size),
+            "batch_size": min(100, size),
+            "learning_rate": 1e-3,
+        }
+    rate = 3e-3 if model.startswith("LieConv") else 3e-4
+    return common | {"epochs": 500, "batch_size": 75, "learning_rate": rate}
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -172,4 +260,13 @@ def rollout_arrays(
         f"{weights}/test_long/{name}": array.astype("f4")
         for weights in ("best", "final")
         for name, array in arrays.items()
+    }
+
+
+def compact(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A full evaluation as published runs have it."""
+    squared = arrays["final/test_long/squared"]
+    return {
+        "final/test_long/step_error": step_error(squared),
+        "final/test_long/trajectory_error": trajectory_error(squared),
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lietransformer.analysis import command
+from lietransformer.analysis.tables import TABLES
 from lietransformer.errors import UserError
 from tests.analysis.synthetic import Results, mae
 
@@ -29,7 +30,7 @@ def test_files_are_where_the_workflow_expects_them(
     assert run("figures", str(tmp_path), "--only", "figure7", "figure5") == 0
     assert run("claims", str(tmp_path)) == 0
     names = [
-        *(f"tables/table{n}.{ending}" for n in (1, 2) for ending in ("md", "csv", "tex")),
+        *(f"tables/{name}.{ending}" for name in TABLES for ending in ("md", "csv", "tex")),
         *(f"figures/figure{n}.{ending}" for n in (7, 5) for ending in ("png", "pdf")),
         "claims.md",
         "claims.json",

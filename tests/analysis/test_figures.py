@@ -8,16 +8,20 @@ import h5py
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
 from lietransformer.analysis.figures import FIGURES, draw_figure, write_figures
 from lietransformer.analysis.figures.drawing import Drawing
-from lietransformer.analysis.figures.pairs import find_pair
+from lietransformer.analysis.figures.pairs import Pair, find_pair
+from lietransformer.analysis.figures.style import LOOKS
 from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER, squared_errors
 from lietransformer.analysis.runs import read_sweep
 from lietransformer.cli import main
+from lietransformer.invariance.measure import training_example
 from lietransformer.lifting.config import LiftingConfig
 from lietransformer.lifting.example import example as lifting_example
+from lietransformer.reference import data_efficiency, rollout_error
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
 from tests.analysis.synthetic import TRAJECTORIES, Results, rollout_arrays, springs_errors
@@ -64,7 +68,7 @@ def test_a_figure_without_runs_says_what_is_missing(tmp_path: Path, name: str) -
     drawing = drawn(tmp_path, name)
     assert drawing.missing
     texts = [text.get_text() for axis in axes_of(drawing) for text in axis.texts]
-    assert any(text.startswith("missing") for text in texts)
+    assert any(text.startswith("not run") for text in texts)
 
 
 def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
@@ -81,10 +85,32 @@ def test_figure3(tmp_path: Path) -> None:
     results = Results(tmp_path)
     results.add_invariance({1: [1.0, 2.0, 3.0], 10: [0.1, 0.2, 0.3]})
     results.write()
-    left, right = axes_of(drawn(tmp_path, "figure3"))
+    drawing = drawn(tmp_path, "figure3")
+    left, right = axes_of(drawing)
     points = line(left, "LieTransformer-SE2, one layer")
     assert points == pytest.approx(np.array([[1, 2], [10, 0.2]]))
-    assert len(right.collections) == 4  # patterns
+    assert len(right.collections) == 4  # instances
+    assert "D_train" not in drawing.caption  # an older measurement
+
+
+def test_figure3_shows_the_training_example_in_a_colour_for_each_instance(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    results.add_invariance({1: [1.0, 2.0]})
+    path = tmp_path / results.measurements["invariance"]
+    example = training_example()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"example": example}))
+    results.write()
+    drawing = drawn(tmp_path, "figure3")
+    _, right = axes_of(drawing)
+    assert f"example {example['training_index']} of D_train" in drawing.caption
+    instances = set(example["instance"])
+    colours = {tuple(np.asarray(own.get_facecolor())[0]) for own in right.collections}
+    assert len(right.collections) == len(colours) == len(instances) > 4
+    points = np.concatenate([np.asarray(own.get_offsets()) for own in right.collections])
+    assert sorted(map(tuple, points)) == sorted(map(tuple, example["positions"]))
+    names = sorted(text.get_text() for text in right.texts)
+    assert len(names) == len(instances)
+    assert set(names) == set(example["pattern"])
 
 
 @pytest.mark.parametrize("content", ["{", "{}", '{"lift_samples": [1], "errors": []}'])
@@ -108,8 +134,65 @@ def test_figure4_shows_medians_and_names_what_is_missing(tmp_path: Path) -> None
     short, long = axes_of(drawing)
     assert line(short, "LieTransformer-T2") == pytest.approx(np.array([[10, 0.2], [100, 0.02]]))
     assert line(long, "LieTransformer-T2") == pytest.approx(np.array([[10, 2], [100, 0.2]]))
-    assert "LieConv-T2 at n = 400" in drawing.missing
+    assert "LieConv-T2 at n = 400, no run with numbers" in drawing.missing
     assert len(short.get_lines()) == 2 + 4  # and the paper's
+    assert len(long.get_lines()) == 2  # which has published 5 steps only
+
+
+def published_bands(axis: Axes) -> list[np.ndarray]:
+    """The corners of the hatched bands, without repetition."""
+    bands = [own for own in axis.collections if own.get_hatch()]
+    return [np.unique(own.get_paths()[0].vertices, axis=0) for own in bands]
+
+
+def test_figure4_has_the_papers_bands_over_5_steps_only(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [10, 100])
+    results.write()
+    drawing = drawn(tmp_path, "figure4")
+    short, long = axes_of(drawing)
+    assert not published_bands(long)
+    published = data_efficiency()
+    bands = published_bands(short)
+    assert len(bands) == len(published)
+    for band, model in zip(bands, LOOKS, strict=True):
+        corners = [
+            (n, value)
+            for n, own in published[model].items()
+            for value in {own.lower_quartile, own.upper_quartile}
+        ]
+        assert band == pytest.approx(np.array(sorted(corners)))
+    (legend,) = drawing.figure.legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert labels[-2:] == ["ours (median, quartiles)", "paper (median, quartiles)"]
+
+
+@pytest.mark.parametrize(("size", "bands"), [(10_000, 2), (400, 0)])
+def test_figure5_has_the_papers_bands_at_its_size(tmp_path: Path, size: int, bands: int) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [size])
+    results.write()
+    drawing = drawn(tmp_path, "figure5")
+    (axis,) = axes_of(drawing)
+    found = published_bands(axis)
+    assert len(found) == bands
+    assert ("paper's medians and interquartile ranges" in drawing.caption) == bool(bands)
+    if found:
+        last = rollout_error()[TRANSFORMER][99]
+        assert found[0][-2:, 1] == pytest.approx([last.lower_quartile, last.upper_quartile])
+
+
+@pytest.mark.parametrize("name", ["figure4", "figure5", "figure9"])
+def test_a_legend_fits_into_its_figure(tmp_path: Path, name: str) -> None:
+    results = Results(tmp_path)
+    add_pairs(results, [400, 10_000], seeds=1)
+    results.write()
+    figure = drawn(tmp_path, name).figure
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
 
 
 def test_figure5_takes_the_papers_size_or_the_largest(tmp_path: Path) -> None:
@@ -137,7 +220,7 @@ def test_a_damaged_evaluation_is_left_out(tmp_path: Path, caplog: pytest.LogCapt
     pair = find_pair(read_sweep(tmp_path), 400)
     assert pair is not None
     assert pair.seed == 1
-    assert not drawn(tmp_path, "figure5").missing
+    assert drawn(tmp_path, "figure5").missing == ["n = 10,000, not run"]
     assert "left out" in caplog.text
 
 
@@ -153,6 +236,11 @@ def test_trajectories(
     assert not drawing.missing
     assert "300 examples" in drawing.caption  # the nearest to the paper's 400
     assert len(axes_of(drawing)) == panels
+    assert ("is the median over all test trajectories" in drawing.caption) == (name == "figure6")
+    pair = find_pair(read_sweep(tmp_path), 300)
+    assert pair is not None
+    chosen = pair.median_ratio if name == "figure6" else pair.worst(TRANSFORMER)
+    assert f"MSE {pair.errors[TRANSFORMER][chosen]:.1e}" in axes_of(drawing)[0].get_title()
     assert len(axes_of(drawing)[0].get_lines()) == 3 * 6  # truth, prediction, start
 
 
@@ -262,14 +350,15 @@ def test_trajectories_of_another_dataset_are_not_drawn(
     results.write()
     for file in tmp_path.rglob("result.json"):
         file.write_text(json.dumps(json.loads(file.read_text()) | {"dataset_hash": "other"}))
-    assert drawn(tmp_path, "figure6").missing == ["the dataset with the true trajectories"]
+    assert drawn(tmp_path, "figure6").missing == ["the true trajectories"]
     assert "found another one" in caplog.text
 
 
 @pytest.mark.parametrize(("name", "scale"), [("figure7", 1.0), ("figure8", 10.0)])
 def test_parameter_efficiency(tmp_path: Path, name: str, scale: float) -> None:
     results = Results(tmp_path)
-    for model, error in (("LieTransformer-SE2 small", 1e-3), ("LieConv-T2", 1e-2)):
+    errors = {"LieTransformer-SE2 small": 1e-3, "LieConv-T2": 1e-2, "LieConv-SE2": 5e-2}
+    for model, error in errors.items():
         for seed in range(3):
             test = springs_errors(error * (1 + seed))
             results.add(
@@ -283,11 +372,15 @@ def test_parameter_efficiency(tmp_path: Path, name: str, scale: float) -> None:
             )
     results.write()
     drawing = drawn(tmp_path, name)
+    assert not drawing.runs["model"].str.endswith("-SE2").any()
     (axis,) = axes_of(drawing)
+    ticks = [text.get_text() for text in axis.get_xticklabels()]
+    assert ticks == ["T(2)\nsmall", "T(2)", "SE(2)\nsmall"]
     medians = [float(np.asarray(line.get_ydata())[0]) for line in axis.get_lines()]
     assert sorted(medians) == pytest.approx([2e-3 * scale, 2e-2 * scale])
     assert "139k" in [text.get_text() for text in axis.texts]
-    assert len(drawing.missing) == 6
+    (missing,) = drawing.missing
+    assert missing.count("Lie") == 4  # of the paper's six, which has no large SE2
 
 
 def test_figure9_has_a_panel_for_each_size(tmp_path: Path) -> None:
@@ -296,7 +389,7 @@ def test_figure9_has_a_panel_for_each_size(tmp_path: Path) -> None:
     results.write()
     drawing = drawn(tmp_path, "figure9")
     assert [axis.get_title() for axis in axes_of(drawing)] == ["n = 100", "n = 400"]
-    assert drawing.missing == ["n = 1,000, 3,000, 10,000, 30,000 (not part of this sweep)"]
+    assert drawing.missing == ["n = 1,000, 3,000, 10,000, 30,000, not run"]
 
 
 def test_figure10_highlights_the_trajectories_of_figures_6_and_11(tmp_path: Path) -> None:
@@ -310,8 +403,24 @@ def test_figure10_highlights_the_trajectories_of_figures_6_and_11(tmp_path: Path
     assert pair is not None
     worst = pair.worst(CONVOLUTION)
     assert pair.errors[CONVOLUTION][worst] == pair.errors[CONVOLUTION].max()
-    ranks = [np.argsort(np.argsort(pair.errors[m])) for m in (TRANSFORMER, CONVOLUTION)]
-    assert max(r[pair.good_for_both] for r in ranks) == np.maximum(*ranks).min()
+    (mark,) = (own for own in second.collections if own.get_label() == "Figure 6, median ratio")
+    expected = [pair.errors[model][pair.median_ratio] for model in (TRANSFORMER, CONVOLUTION)]
+    assert np.asarray(mark.get_offsets())[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "convolution", "expected"),
+    [
+        ([1.0, 9.0, 4.0], [1.0, 3.0, 2.0], 2),  # ratios 1, 3, 2
+        ([4.0, 1.0, 2.0, 3.0], [1.0] * 4, 2),  # the lower median of an even number
+        ([np.inf, 2.0, np.inf, 0.0, 1.0], [np.inf, 1.0, 1.0, 1.0, np.inf], 0),  # a tie
+    ],
+)
+def test_figure6_takes_the_trajectory_of_the_median_ratio(
+    transformer: list[float], convolution: list[float], expected: int
+) -> None:
+    errors = {TRANSFORMER: np.array(transformer), CONVOLUTION: np.array(convolution)}
+    assert Pair(400, {}, errors).median_ratio == expected
 
 
 def test_a_prediction_that_flies_off_does_not_hide_the_truth(
@@ -364,7 +473,7 @@ def test_real_runs_are_drawn(tmp_path: Path, springs_file: Path) -> None:
         Run(config, RunFolder(tmp_path / model)).execute()
     for name in ("figure4", "figure5", "figure6", "figure10"):
         missing = drawn(tmp_path, name).missing
-        assert all(text.endswith(("(no run planned)", "sweep)")) for text in missing), name
+        assert all(text.endswith("not run") for text in missing), name
     sweep = read_sweep(tmp_path)
     stored = sweep.runs.set_index("model")["final/test_long/mse_geometric"]
     for run in sweep.runs.itertuples():

@@ -11,11 +11,11 @@ from tests.analysis.synthetic import Results, write_json
 
 def test_names_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Results(Path("results"), tier="laptop").write()
+    Results(Path("results"), tier="workstation").write()
     Path("results", "tables").mkdir()
     Path("results", "mlflow.db").touch()
     assert places(Path("results")).splitlines() == [
-        "Results of the tier laptop:",
+        "Results of the tier workstation:",
         "  tables    results/tables",
         "  MLflow    make ui",
     ]

@@ -2,6 +2,7 @@ from lietransformer.analysis.tables import table1, table2
 from lietransformer.models.presets import presets
 from lietransformer.reference import (
     Accuracy,
+    Band,
     data_efficiency,
     rollout_error,
 )
@@ -30,4 +31,12 @@ def test_curves_are_of_models_that_this_package_has() -> None:
     for curves in (data_efficiency(), rollout_error()):
         assert names.issuperset(curves)
     assert len(data_efficiency()["Graph network (Hamiltonian)"]) == 10
-    assert rollout_error()["LieTransformer-T2"][99] == 7.35e-4
+    assert data_efficiency()["LieTransformer-T2"][10] == Band(7.39e-4, 5.44e-4, 8.95e-4)
+    assert rollout_error()["LieTransformer-T2"][99] == Band(7.46e-4, 4.05e-4, 1.44e-3)
+
+
+def test_a_median_lies_within_its_quartiles() -> None:
+    for curves in (data_efficiency(), rollout_error()):
+        for curve in curves.values():
+            for band in curve.values():
+                assert band.lower_quartile <= band.median <= band.upper_quartile

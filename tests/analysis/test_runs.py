@@ -14,7 +14,7 @@ from tests.training.runs import tiny
 
 
 def test_a_row_for_each_run_whatever_became_of_it(tmp_path: Path) -> None:
-    results = Results(tmp_path, tier="laptop")
+    results = Results(tmp_path, tier="workstation")
     part, task, model = ["constellations"], "constellations", "SetTransformer"
     results.add(part, task, model, seed=0, test=accuracies(0.5, 0.4, 0.3))
     results.add(part, task, model, seed=1, status="diverged", test=accuracies(0.1, 0.1, 0.1))
@@ -31,7 +31,7 @@ def test_a_row_for_each_run_whatever_became_of_it(tmp_path: Path) -> None:
     assert list(sweep.runs["seed"]) == [0, 1, 2, 3, 4]
     assert "cannot be read" in sweep.runs["reason"][4]
     assert sweep.runs["hours"][0] == 1
-    assert (sweep.tier, sweep.is_reduced, sweep.commits) == ("laptop", True, (COMMIT,))
+    assert (sweep.tier, sweep.is_reduced, sweep.commits) == ("workstation", True, (COMMIT,))
     assert len(finished(sweep.runs)) == 1
     assert numbers(sweep.runs, "best/test_T2/accuracy") == {0: 0.4}
     assert numbers(sweep.runs, "best/test/unheard-of") == {}
@@ -66,10 +66,11 @@ def test_without_a_manifest_all_runs_count(tmp_path: Path) -> None:
     assert len(sweep.select(ablation=None)) == 2
 
 
-def test_mlflows_copies_are_no_runs(tmp_path: Path) -> None:
+def test_copies_and_verifications_are_no_runs(tmp_path: Path) -> None:
     results = Results(tmp_path, tier=None)
     folder = results.add([], "springs", "LieConv-T2", n_train=10, test=springs_errors(1e-3))
     shutil.copytree(folder, tmp_path / "mlflow-artifacts" / "springs" / "0" / "artifacts")
+    shutil.copytree(tmp_path / "runs", tmp_path / "verification" / "runs")
     assert len(read_sweep(tmp_path).runs) == 1
 
 
@@ -120,7 +121,9 @@ def test_a_result_without_numbers(tmp_path: Path, test: object) -> None:
         "[]",
         '{"runs": 3}',
         '{"schema_version": 9, "runs": []}',
-        '{"schema_version": 1, "runs": [{"folder": "runs/a"}]}',
+        '{"schema_version": 2, "runs": []}',
+        '{"schema_version": 3, "runs": [{"folder": "runs/a"}]}',
+        '{"schema_version": 3, "runs": [], "published_runs": [3]}',
     ],
 )
 def test_a_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:

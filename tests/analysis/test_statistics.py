@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from lietransformer.analysis.statistics import (
-    PairedComparison,
     Summary,
     bootstrap_interval,
-    compare_pairs,
+    mean_interval,
+    median_interval,
+    sign_test,
+    slope_interval,
     summarise,
 )
 
@@ -35,32 +37,53 @@ def test_many_values() -> None:
     assert summary.deviation == pytest.approx(np.std([1, 2, 3, 4, 5], ddof=1))
 
 
-@pytest.mark.parametrize("count", range(5))
-def test_few_values_have_no_interval(count: int) -> None:
-    assert bootstrap_interval([1.0] * count, "median") is None
-
-
-def test_interval_of_the_mean_is_that_of_theory() -> None:
+def test_bootstrap_interval_is_that_of_theory() -> None:
     values = np.random.default_rng(1).normal(10, 2, 400)
-    low, high = bootstrap_interval(list(values), "mean") or (0, 0)
+    low, high = bootstrap_interval(values)
     half = 1.96 * 2 / math.sqrt(400)
     assert low == pytest.approx(values.mean() - half, abs=0.03)
     assert high == pytest.approx(values.mean() + half, abs=0.03)
 
 
-def test_interval_is_the_same_every_time() -> None:
-    values = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
-    assert bootstrap_interval(values, "median") == bootstrap_interval(values, "median")
+def test_bootstrap_interval_repeats_and_takes_columns() -> None:
+    values = np.random.default_rng(1).normal(size=(10, 4))
+    values[:, 2] = 1.0  # no spread
+    low, high = bootstrap_interval(values)
+    again, _ = bootstrap_interval(values)
+    assert (low == again).all()
+    assert (low[2], high[2]) == (1.0, 1.0)
+    assert (low[[0, 1, 3]] < values.mean(axis=0)[[0, 1, 3]]).all()
 
 
-def test_pairs_are_those_of_shared_seeds() -> None:
-    compared = compare_pairs({0: 1.0, 1: 2.0, 2: 9.0}, {0: 2.0, 1: 8.0, 3: 1.0})
-    assert compared == PairedComparison(pairs=2, lower=2, median_ratio=0.375, chance=0.5)
+def test_student_interval() -> None:
+    low, high = mean_interval([1.0, 2.0, 3.0]) or (0.0, 0.0)
+    assert (low, high) == pytest.approx(
+        (2 - 4.303 / math.sqrt(3), 2 + 4.303 / math.sqrt(3)), rel=1e-3
+    )
+    assert mean_interval([1.0]) is None
+    assert mean_interval([1.0, math.inf]) is None
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_few_values_have_no_interval_of_the_median(count: int) -> None:
+    assert median_interval([1.0] * count) is None
+
+
+def test_interval_of_the_median_covers_it() -> None:
+    generator = np.random.default_rng(0)
+    drawn = [median_interval(list(generator.normal(size=15))) for _ in range(1000)]
+    missed = sum(not low <= 0 <= high for low, high in filter(None, drawn))
+    assert 5 <= missed <= 55  # 3.5 %, the largest below 5 %
 
 
 def test_sign_test() -> None:
-    first = dict.fromkeys(range(10), 1.0)
-    second = {**dict.fromkeys(range(9), 2.0), 9: 0.5}
-    assert compare_pairs(first, second).chance == pytest.approx(2 * 11 / 1024)
-    assert compare_pairs(first, first).chance is None
-    assert compare_pairs({}, first).median_ratio is None
+    assert sign_test(17, 7) == pytest.approx(0.032, abs=1e-3)
+    assert sign_test(9, 1) == pytest.approx(11 / 1024)
+    assert sign_test(0, 0) == 1.0
+
+
+def test_slope() -> None:
+    slope, low, high = slope_interval([0.0, 1.0, 2.0, 3.0], [0.0, 2.1, 3.9, 6.0]) or (0, 0, 0)
+    assert slope == pytest.approx(1.98)
+    assert 1.7 < low < slope < high < 2.3
+    assert slope_interval([0.0, 1.0], [0.0, 1.0]) is None

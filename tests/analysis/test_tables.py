@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lietransformer.analysis.runs import read_sweep
-from lietransformer.analysis.tables import FORMATS, TABLES, write_tables
-from tests.analysis.synthetic import COMMIT, Results, accuracies, mae
+from lietransformer.analysis.tables import FORMATS, TABLES, html, write_tables
+from tests.analysis.synthetic import COMMIT, Results, accuracies, for_both_weights, mae
 from tests.requirements import needs_latex
 
 CONSTELLATIONS = (["constellations"], "constellations")
@@ -16,7 +16,7 @@ QM9 = (["qm9"], "qm9")
 
 def table1_results(path: Path) -> Path:
     """Table 1 with all that can happen to a cell."""
-    results = Results(path, tier="laptop")
+    results = Results(path, tier="workstation")
     for seed, accuracy in enumerate((0.70, 0.72, 0.74)):
         test = accuracies(accuracy, accuracy, accuracy - 0.2)
         results.add(*CONSTELLATIONS, "LieTransformer-T2", augmentation="none", seed=seed, test=test)
@@ -48,15 +48,16 @@ def rows(text: str) -> list[dict[str, str]]:
 
 def test_markdown_of_table1(tmp_path: Path) -> None:
     text = rendered(table1_results(tmp_path), "table1", "md")
-    lines = {line.split(" | ")[0].strip("| "): line for line in text.splitlines()}
+    table, _ = text.split("### Table 1, stricter test sets")
+    lines = {line.split(" | ")[0].strip("| "): line for line in table.splitlines()}
     ours = lines["LieTransformer-T2"]
     assert "**0.72** ± 0.02 (3)<br>paper 0.75 ± 0.03<br>Δ −0.03" in ours
-    assert "missing (0)<br>paper 0.70 ± 0.03" in ours  # trained with augmentation: no run
+    assert "not run<br>paper 0.70 ± 0.03" in ours  # trained with augmentation: no run
     set_transformer = lines["SetTransformer"]
     assert "0.50 (1 of 3)<br>1 diverged<br>paper 0.58 ± 0.07<br>Δ −0.08" in set_transformer
-    assert "missing (0 of 1)" in lines["LieTransformer-SE2"]
+    assert "not run<br>paper 0.71" in lines["LieTransformer-SE2"]
     assert "REDUCED" in text
-    assert "4 finished, 1 diverged and left out, 1 begun and not ended, 1 missing" in text
+    assert "4 finished, 1 diverged and left out, 1 begun and not ended, 1 not run" in text
     assert COMMIT[:10] in text
 
 
@@ -71,7 +72,7 @@ def test_markdown_of_table2_quotes_what_we_do_not_run(tmp_path: Path) -> None:
     assert wave_scatt.endswith("| – |")
     (conv,) = (line for line in text.splitlines() if line.startswith("| LieConv-T3 + SO3 Aug"))
     # As printed, 0.0456 and 0.0462 are both the best, of their section and of all.
-    assert "<u>**0.046**</u> (1)<br>paper 0.084<br>Δ −0.038 | missing (0 of 1)" in conv
+    assert "<u>**0.046**</u> (1)<br>paper 0.084<br>Δ −0.038 | 0 of 1 finished" in conv
     assert "<u>**26**</u>" in text  # DimeNet++, quoted, is still the best on HOMO
 
 
@@ -86,7 +87,7 @@ def test_a_specialist_that_was_run_is_not_quoted(tmp_path: Path) -> None:
 def test_csv_has_every_cell_with_all_digits(tmp_path: Path) -> None:
     text = rendered(table1_results(tmp_path), "table1", "csv")
     cells = rows(text)
-    assert len(cells) == 18
+    assert len(cells) == 18 + 15  # and those of the stricter test sets
     (cell,) = (
         row
         for row in cells
@@ -95,8 +96,8 @@ def test_csv_has_every_cell_with_all_digits(tmp_path: Path) -> None:
     )
     assert float(cell["mean"]) == pytest.approx(0.52)
     assert float(cell["standard_deviation"]) == pytest.approx(0.02)
-    assert (cell["seeds"], cell["published"]) == ("3", "0.63")
-    assert "# Tier: laptop" in text
+    assert (cell["seeds"], cell["source"], cell["paper"]) == ("3", "local", "0.63")
+    assert "# Tier: workstation" in text
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -104,7 +105,8 @@ def test_latex_has_as_many_cells_in_each_line(tmp_path: Path, name: str) -> None
     text = rendered(table1_results(tmp_path), name, "tex")
     body = [line for line in text.splitlines() if line.endswith(r"\\")]
     counts = {len(re.findall(r"(?<!\\)&", line)) for line in body}
-    assert counts == {len(TABLES[name](read_sweep(tmp_path)).columns)}
+    table = TABLES[name](read_sweep(tmp_path))
+    assert counts == {len(part.columns) for part in (table, table.below) if part}
     assert text.count("{") == text.count("}")
     assert r"\toprule" in text
     assert r"\bottomrule" in text
@@ -116,6 +118,55 @@ def test_latex_has_ours_and_theirs(tmp_path: Path) -> None:
     assert r"{\footnotesize\itshape 1 of 3, 1 diverged}" in text
     assert r"{\footnotesize\itshape 0.75 $\pm$ 0.03}" in text
     assert r"{\footnotesize\itshape $-$0.03}" in text
+
+
+def strict_results(path: Path) -> Path:
+    """Two runs with all five test sets."""
+    results = Results(path)
+    for seed, accuracy in enumerate((0.70, 0.72)):
+        test = accuracies(accuracy, accuracy, accuracy - 0.1)
+        for sets in test.values():
+            sets["test_T2_all"] = {"accuracy": accuracy}
+            sets["test_SE2_all"] = {"accuracy": accuracy - 0.2}
+        results.add(*CONSTELLATIONS, "LieTransformer-T2", augmentation="none", seed=seed, test=test)
+    return results.write()
+
+
+def test_csv_has_the_stricter_test_sets(tmp_path: Path) -> None:
+    cells = {
+        (row["model"], row["train_augmentation"], row["test_transform"]): row
+        for row in rows(rendered(strict_results(tmp_path), "table1", "csv"))
+    }
+    mixture, every = (
+        cells["LieTransformer-T2", "none", transform] for transform in ("SE2", "SE2_all")
+    )
+    assert float(mixture["mean"]) == pytest.approx(0.61)
+    assert float(every["mean"]) == pytest.approx(0.51)
+    assert (mixture["paper"], every["paper"]) == ("0.63", "")
+    assert every["seeds"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("ending", "heading", "cells"),
+    [
+        ("md", "D_train<br>D_test^SE2 (all)", "**0.51** ± 0.01 (2) |"),
+        ("tex", r"$D_{\mathrm{test}}^{SE2}$ (all)", r"\textbf{0.51} $\pm$ 0.01 &"),
+        ("html", "<th>D<sub>test</sub><sup>SE2</sup> (all)</th>", "<b>0.51</b> ± 0.01"),
+    ],
+)
+def test_the_stricter_test_sets_stand_below_table1(
+    tmp_path: Path, ending: str, heading: str, cells: str
+) -> None:
+    render = {**FORMATS, "html": html.render}[ending]
+    text = render(TABLES["table1"](read_sweep(strict_results(tmp_path))))
+    below = text[text.index("(all)") - 200 :]
+    assert heading in below
+    assert cells in below
+    assert "every test example is transformed" in text
+    # The paper has no numbers there: neither beside ours nor as empty lines.
+    numbers = text[text.index(heading) :]
+    assert "paper 0" not in numbers
+    assert r"\itshape paper" not in numbers
 
 
 @needs_latex
@@ -134,5 +185,20 @@ def test_latex_compiles(tmp_path: Path, name: str) -> None:
 def test_all_tables_are_written_from_nothing(tmp_path: Path) -> None:
     written = list(write_tables(read_sweep(tmp_path), TABLES, tmp_path / "tables"))
     assert len(written) == len(TABLES) * len(FORMATS)
-    assert "missing" in (tmp_path / "tables" / "table1.md").read_text()
+    assert "not run" in (tmp_path / "tables" / "table1.md").read_text()
     assert "Runs: none." in (tmp_path / "tables" / "table2.md").read_text()
+
+
+def test_draws_of_training_systems(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    for model, errors in (("LieTransformer-T2 small", (1e-3, 4e-3)), ("LieConv-T2 small", (8e-3,))):
+        for draw, error in enumerate(errors):
+            test = for_both_weights(test={"mse_geometric": error})
+            results.add(["draws"], "springs", model, test=test, n_train=10, draw=draw)
+    # Those of Figure 4 have the same model and size, and do not belong here.
+    test = for_both_weights(test={"mse_geometric": 1.0})
+    results.add(["data_efficiency"], "springs", "LieConv-T2 small", seed=1, test=test, n_train=10)
+    text = rendered(results.write(), "draws", "md")
+    assert "| LieTransformer-T2 small | 1.00 (1) | 4.00 (1) |" in text
+    assert "| LieConv-T2 small | 8.00 (1) |" in text
+    assert "Largest over smallest error: LieTransformer-T2 small 4.0." in text

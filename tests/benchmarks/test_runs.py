@@ -7,8 +7,6 @@ import pytest
 from benchmarks import runs
 from benchmarks.comparison import ROWS, Row
 from benchmarks.train_step import RowFailed
-from lietransformer.sweep.plan import Plan
-from lietransformer.sweep.reading import resolve
 
 SMALL = Row("springs, small", "springs", "LieTransformer-T2 small", 5, 1, 1)
 
@@ -58,9 +56,9 @@ def test_runs_of_the_tier_are_timed(
     springs_file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(runs, "prepare_process", lambda _: None)
-    plan = Plan(resolve({"tier": "laptop"}, runs._TIERS), tmp_path)
+    plan = runs.sweep(tmp_path, threads=1)
     (tmp_path / "springs.h5").symlink_to(springs_file)
-    (small,) = (
+    small = next(
         configuration
         for configuration in plan.configurations
         if configuration.settings["model"] == "LieTransformer-T2 small"

@@ -62,8 +62,8 @@ def test_at_least_one_instance_and_otherwise_a_fair_coin() -> None:
     assert rare.present.sum() < 220
 
 
-def test_each_example_fills_the_square_by_its_own_extremes() -> None:
-    examples = drawn()
+def test_text_scales_each_example_by_its_own_vertices() -> None:
+    examples = drawn(variant="text")
     real = examples.mask[..., None]
     highest = torch.where(real, examples.positions, -math.inf).amax(dim=(1, 2))
     lowest = torch.where(real, examples.positions, math.inf).amin(dim=(1, 2))
@@ -71,9 +71,9 @@ def test_each_example_fills_the_square_by_its_own_extremes() -> None:
     torch.testing.assert_close(lowest, -torch.ones_like(lowest))
 
 
-def test_instances_are_the_patterns_rotated_scaled_and_placed() -> None:
+def test_text_rotates_scales_and_places_the_patterns() -> None:
     """Without noise, every instance is its pattern under the stored transformation."""
-    examples = drawn(50, noise=0.0, upscale=1.5)
+    examples = drawn(50, variant="text", noise=0.0, upscale=1.5)
     for row in range(50):
         unscaled, stored = [], []
         for number in examples.present[row].nonzero()[:, 0].tolist():
@@ -91,8 +91,58 @@ def test_instances_are_the_patterns_rotated_scaled_and_placed() -> None:
             assert distance.min(dim=1).values.max() < 1e-12
 
 
+def test_release_places_the_patterns_as_the_authors_code_does() -> None:
+    """Polygons at roots of unity + 2 and 3 × a point of the field, an L at its own + 1.
+
+    Both are rotated about the origin of those coordinates. The scale is that of all 34 slots, so
+    the vertices that are there need not reach the border.
+    """
+    config = ConstellationsConfig(noise=0.0)
+    examples = draw(config, 50, generator=seeded())
+    for row in range(50):
+        placed = {}
+        for number in range(8):
+            name = list(PATTERNS)[number % 4]
+            offset = 1 + 1j if name == "L" else 2 + 2j
+            template = torch.view_as_complex(PATTERNS[name].contiguous()) + offset
+            turn = torch.polar(torch.ones(()).double(), examples.angle[row, number])
+            centre = torch.view_as_complex(examples.centre[row, number])
+            placed[number] = torch.view_as_real(turn * template + centre)
+        everything = torch.cat(list(placed.values()))
+        lowest, highest = everything.min(), everything.max()
+        for number in examples.present[row].nonzero()[:, 0].tolist():
+            expected = 2 * (placed[number] - lowest) / (highest - lowest) - 1
+            found = examples.positions[row][examples.instance[row] == number]
+            distance = (expected[:, None] - found[None]).norm(dim=-1)
+            assert distance.min(dim=0).values.max() < 1e-12
+            assert distance.min(dim=1).values.max() < 1e-12
+
+
+def test_release_has_the_sizes_and_places_of_the_authors_data() -> None:
+    """Pattern radius 0.031 ± 0.003; an L always in the lower left, polygons everywhere."""
+    examples = drawn(2_000)
+    radii = []
+    for row in range(500):
+        for number in examples.present[row].nonzero()[:, 0].tolist():
+            if number % 4 != 3:
+                vertices = examples.positions[row][examples.instance[row] == number]
+                radii.append((vertices - vertices.mean(dim=0)).norm(dim=-1).mean().item())
+    assert np.mean(radii) == pytest.approx(0.031, abs=0.001)
+    assert np.std(radii) == pytest.approx(0.003, abs=0.001)
+    is_l = examples.instance % 4 == 3
+    assert examples.positions[is_l & examples.mask].max() < 0.2
+    assert examples.positions[~is_l & examples.mask].max() > 0.95
+    assert 23 < examples.centre[:, [3, 7]].max() < 24
+    assert 70 < examples.centre.max() < 72
+
+
+def test_release_has_no_scaled_instances() -> None:
+    with pytest.raises(ValueError, match="upscale must be 0 with variant=release"):
+        ConstellationsConfig(upscale=0.5)
+
+
 def test_placement_is_uniform_within_its_bounds() -> None:
-    examples = drawn(4_000, upscale=0.5)
+    examples = drawn(4_000, variant="text", upscale=0.5)
     limits = {
         "angle": (-0.33 * math.pi, 0.33 * math.pi),
         "scale": (1.0, 1.5),
@@ -109,7 +159,7 @@ def test_placement_is_uniform_within_its_bounds() -> None:
 
 def test_noise_moves_each_coordinate_by_a_normal_number() -> None:
     """Fit the scaling of each noisy example to the clean one of the same stream."""
-    everything = {"repetitions": 1, "keep_probability": 1.0, "upscale": 2.0}
+    everything = {"variant": "text", "repetitions": 1, "keep_probability": 1.0, "upscale": 2.0}
     clean, noisy = drawn(400, noise=0.0, **everything), drawn(400, noise=0.1, **everything)
     template = torch.cat(list(PATTERNS.values()))
     owner = torch.repeat_interleave(torch.arange(4), torch.tensor([4, 3, 5, 5]))
@@ -155,8 +205,8 @@ def test_the_transformed_copies_are_the_stored_transformations_of_the_test_set(
     file = DatasetFile(constellations_file)
     positions, mask = file.array("test/positions"), file.array("test/mask")
     for kind in ("T2", "SE2"):
-        elements = file.array(f"test_{kind}/transformation")
-        moved = file.array(f"test_{kind}/positions")
+        elements = file.array(f"test_{kind}_all/transformation")
+        moved = file.array(f"test_{kind}_all/positions")
         rotation, translation = elements[:, :2, :2], elements[:, :2, 2]
         expected = np.einsum("eij,enj->eni", rotation, positions) + translation[:, None]
         np.testing.assert_allclose(moved[mask], expected[mask], atol=1e-13)
@@ -165,13 +215,27 @@ def test_the_transformed_copies_are_the_stored_transformations_of_the_test_set(
         identity = np.einsum("eij,ekj->eik", rotation, rotation)
         np.testing.assert_allclose(identity, np.broadcast_to(np.eye(2), identity.shape), atol=1e-13)
         np.testing.assert_allclose(np.linalg.det(rotation), 1)
-    t2 = file.array("test_T2/transformation")[:, :2, :2]
+    t2 = file.array("test_T2_all/transformation")[:, :2, :2]
     assert (t2 == np.eye(2)).all()
-    shifts = [file.array(f"test_{kind}/transformation")[:, :2, 2] for kind in ("T2", "SE2")]
+    shifts = [file.array(f"test_{kind}_all/transformation")[:, :2, 2] for kind in ("T2", "SE2")]
     assert len(np.unique(np.concatenate(shifts), axis=0)) == 2 * len(positions)
-    angles = np.arctan2(*file.array("test_SE2/transformation")[:, [1, 0], 0].T)
+    angles = np.arctan2(*file.array("test_SE2_all/transformation")[:, [1, 0], 0].T)
     assert angles.min() < -2.5
     assert angles.max() > 2.5
+
+
+@pytest.mark.parametrize("kind", ["T2", "SE2"])
+def test_half_of_the_test_sets_of_table_1_is_untransformed(
+    constellations_file: Path, kind: str
+) -> None:
+    file = DatasetFile(constellations_file)
+    names = ("positions", "mask", "instance", "counts", "transformation")
+    mixture = {name: file.array(f"test_{kind}/{name}") for name in names}
+    for name in names:
+        moved = file.array(f"test_{kind}_all/{name}")
+        still = file.array(f"test/{name}") if name != "transformation" else np.eye(3)
+        assert np.array_equal(mixture[name][1::2], moved)
+        assert np.array_equal(mixture[name][0::2], np.broadcast_to(still, moved.shape))
 
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -186,11 +250,11 @@ def test_pieces_are_different_and_streamed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("lietransformer.data.constellations._EXAMPLES_AT_ONCE", 7)
     generate(ConstellationsConfig(train=20, validation=7, test=15), tmp_path / "x.h5")
     file = DatasetFile(tmp_path / "x.h5")
-    for name, size in (("train", 20), ("validation", 7), ("test", 15), ("test_SE2", 15)):
+    for name, size in (("train", 20), ("validation", 7), ("test", 15), ("test_SE2", 30)):
         positions = file.array(f"{name}/positions").reshape(size, -1)
         assert len(np.unique(positions, axis=0)) == size
     moved = file.array("test_SE2/transformation")
-    assert len(np.unique(moved, axis=0)) == 15
+    assert len(np.unique(moved, axis=0)) == 16  # each its own, and the identity
 
 
 def test_one_repetition_of_everything() -> None:

@@ -26,17 +26,16 @@ from tests.data.batches import same
 
 def test_constellations_of_each_split(constellations_file: Path) -> None:
     file = DatasetFile(constellations_file)
-    for split, size in (("train", 400), ("validation", 50), ("test", 60), ("test_SE2", 60)):
+    for split, size in (("train", 400), ("validation", 50), ("test", 60), ("test_SE2", 120)):
         examples = ConstellationExamples(file, split, torch.float64)  # type: ignore[arg-type]
         assert len(examples) == size
         batch = examples.take(np.array([7, 3]))
-        labels = "test" if split == "test_SE2" else split
-        np.testing.assert_array_equal(batch.counts, file.array(f"{labels}/counts")[[7, 3]])
+        np.testing.assert_array_equal(batch.counts, file.array(f"{split}/counts")[[7, 3]])
         assert batch.counts.dtype == torch.int64
-        present = file.array(f"{labels}/mask")[[7, 3]]
+        present = file.array(f"{split}/mask")[[7, 3]]
         for name, values in (
             (f"{split}/positions", batch.positions),
-            (f"{labels}/instance", batch.instance),
+            (f"{split}/instance", batch.instance),
         ):
             stored = file.array(name)[[7, 3]]
             for example in range(2):
@@ -106,6 +105,21 @@ def test_molecules_are_padded_to_the_largest_of_the_batch(
         )
     assert (batch.positions[~batch.mask] == 0).all()
     assert (batch.charges[~batch.mask] == 0).all()
+
+
+def test_draws_of_springs_are_disjoint_and_share_the_other_splits(springs_file: Path) -> None:
+    file = DatasetFile(springs_file)
+    masses = file.array("systems/masses")
+    for draw in range(3):
+        batch = SpringExamples(file, "train", n_train=5, draw=draw, dtype=torch.float64)[0]
+        assert torch.equal(batch.masses[0], torch.tensor(masses[5 * draw]))
+        for split, row in (("validation", 85), ("test", 90)):
+            other = SpringExamples(file, split, n_train=5, draw=draw, dtype=torch.float64)[0]  # type: ignore[arg-type]
+            assert torch.equal(other.masses[0], torch.tensor(masses[row]))
+    again = pickle.loads(pickle.dumps(SpringExamples(file, "train", n_train=5, draw=2)))
+    assert torch.equal(again[0].masses, batch.masses.float())
+    with pytest.raises(DatasetError, match="training systems"):
+        SpringExamples(file, "train", n_train=5, draw=10_000)
 
 
 def test_smaller_training_sets_of_molecules_are_nested(real_qm9: DatasetFile) -> None:

@@ -75,11 +75,10 @@ def test_buckets_waste_little_and_leave_batches_random(molecules: MoleculeExampl
         return sum(s.sum() for s in sizes) / sum(len(s) * s.max() for s in sizes)
 
     shares = [
-        real_share(Loader(molecules, 75, order_seed=0, sorted_together=n).batches(0))
-        for n in (1, 8, 64)
+        real_share(Loader(molecules, 75, order_seed=0, size_pool=n).batches(0)) for n in (1, 8, 64)
     ]
     assert shares == pytest.approx([0.72, 0.94, 0.98], abs=0.015)
-    loader = Loader(molecules, 75, order_seed=0)
+    loader = Loader(molecules, 75, order_seed=0, size_pool=8)
     # Molecules that were together in one epoch are not together in the next.
     first, second = (
         {number: batch for batch, numbers in enumerate(loader.batches(e)) for number in numbers}
@@ -90,6 +89,16 @@ def test_buckets_waste_little_and_leave_batches_random(molecules: MoleculeExampl
     # Sizes do not rise along the epoch: the order of batches is random.
     means = [molecules.sizes[batch].mean() for batch in loader.batches(0)]
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.3
+
+
+def test_batches_are_random_by_default(molecules: MoleculeExamples) -> None:
+    """The mean size of a batch varies as that of molecules drawn independently."""
+    batches = Loader(molecules, 75, order_seed=0).batches(0)
+    means = [molecules.sizes[batch].mean() for batch in batches if len(batch) == 75]
+    expected = molecules.sizes.std() / 75**0.5
+    assert np.std(means) == pytest.approx(expected, rel=0.2)
+    pooled = Loader(molecules, 75, order_seed=0, size_pool=8).batches(0)
+    assert np.std([molecules.sizes[batch].mean() for batch in pooled]) > 5 * expected
 
 
 def test_batch_size_zero_is_refused(constellations: ConstellationExamples) -> None:

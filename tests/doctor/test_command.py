@@ -53,7 +53,7 @@ def test_a_sweep_in_order(
     for more in ([], ["--thorough"]):
         assert main(["doctor", str(results), *more]) == 0
         said = capsys.readouterr().out
-        for title in ("Machine", "Storage", "Datasets", "Runs", "Sweep", "Leftovers", "MLflow"):
+        for title in ("Storage", "Datasets", "Runs", "Archive", "Sweep", "Leftovers", "MLflow"):
             assert f"\n{title}\n" in said
         assert "  ok       1 run: 1 finished\n" in said
         assert "problem" not in said.lower()

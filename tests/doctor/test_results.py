@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lietransformer.data.reader import DatasetFile
-from lietransformer.doctor import datasets, leftovers, sweep
+from lietransformer.doctor import archive, datasets, leftovers, sweep
 from lietransformer.doctor.findings import Finding
 from lietransformer.doctor.listing import list_results
 from lietransformer.doctor.runs import check, examine
@@ -29,6 +29,7 @@ from tests.doctor.folders import (
     the,
     write_manifest,
 )
+from tests.sweep.archives import publish
 from tests.sweep.sweeps import plan
 from tests.training.runs import tiny
 
@@ -218,6 +219,29 @@ def test_folders_that_cannot_be_looked_into(results: Path, monkeypatch: pytest.M
 def test_the_copies_of_mlflow_are_no_runs(results: Path, springs_file: Path) -> None:
     finished(results / "mlflow-artifacts" / "run", springs_file)
     assert list_results(results).runs == []
+
+
+# ---- the published runs
+
+
+def test_the_archive(results: Path, springs_file: Path) -> None:
+    assert levels(archive.check(results)) == ["note"]
+    name = "runs/springs/lieconv-t2/n10-1a2b3c4d/seed-0"
+    published = publish(results, [name], ["invariance-12345678"])
+    (found,) = archive.check(results)
+    assert (found.level, found.what) == ("ok", "1 published run, unaltered")
+    # It is not among the runs of this machine, and counts as done.
+    finished(results / "runs" / "mine", springs_file)
+    assert [run.path.name for run in list_results(results).runs] == ["mine"]
+    write_manifest(results, [results / "runs" / "mine", published / name])
+    (found,) = check_sweep(results)
+    assert found.what == "2 of the 2 runs of the sweep are done, 1 of them published"
+    (published / "measurements" / "invariance-12345678.json").unlink()
+    (published / "stray").write_text("")
+    assert levels(archive.check(results)) == ["problem", "warning"]
+    assert all(len(found.items) == 1 for found in archive.check(results))
+    (published / "MANIFEST.json").write_text("[]")
+    assert levels(archive.check(results)) == ["problem"]
 
 
 # ---- the sweep

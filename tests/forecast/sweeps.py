@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from lietransformer.data.constellations import TEST_SETS
 from lietransformer.forecast.datasets import DatasetSpeed
 from lietransformer.forecast.measuring import Measurements, subjects_of
 from lietransformer.forecast.speed import Speed
@@ -24,6 +25,7 @@ ONE_MODEL = (
     "springs.data_efficiency.seeds=3",
     "springs.parameter_efficiency.models=[]",
     "springs.ablations.kinds=[]",
+    "springs.draws.draws=0",
     "springs.by_model={Fully-connected (direct): {architecture: {width: 8, layers: 1}}}",
     "invariance={runs: 2, largest: 2}",
 )
@@ -59,7 +61,7 @@ def some_speed(step: float = 2.0, gflops: float = 50.0) -> Speed:
 def some_measurements(plan: Plan, step: float = 2.0) -> Measurements:
     """The same speed for everything."""
     kinds = {
-        "constellations": ("train", "validation", "test", "test_T2", "test_SE2"),
+        "constellations": ("train", "validation", *TEST_SETS),
         "springs": ("systems", "chunks", "test"),
         "qm9": ("molecules", "atoms", "split"),
     }

@@ -12,6 +12,7 @@ from lietransformer.forecast.comparison import compare, read_forecast
 from lietransformer.forecast.forecast import Forecast
 from lietransformer.training.run_folder import write_json
 from tests.forecast.sweeps import ONE_MODEL, ROOT, plan_of, some_measurements
+from tests.sweep.archives import publish
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +91,19 @@ def test_settings_within_a_key_leave_the_rest_of_it(tmp_path: Path) -> None:
     stored = json.loads((tmp_path / "forecast.json").read_text())
     assert [len(job["seeds"]) for job in stored["jobs"] if job["trains"]] == [3]
     assert [len(job.seeds) for job in speeds.jobs if job.trains] == [2, 1]
+
+
+def test_writes_prices_of_published_runs_too(tmp_path: Path) -> None:
+    made, prices = kept_forecast(tmp_path), tmp_path / "prices.json"
+    publish(tmp_path, [run["folder"] for run in made.plan.manifest()["runs"]])
+    speed = ("--speed", str(tmp_path / "forecast.json"), "--out", str(tmp_path / "other.json"))
+    arguments = (*speed, "--prices", str(prices), "--config", *ONE_MODEL)
+    with pytest.raises(UserError, match="Give it by --gflops"):
+        forecast(tmp_path, *arguments)
+    assert forecast(tmp_path, *arguments, "--gflops", "100") == 0
+    assert json.loads(prices.read_text())["hours"].keys() == {
+        "springs/Fully-connected (direct)/n10"
+    }
 
 
 @pytest.mark.parametrize("option", [("--jobs", "0"), ("--gflops", "0"), ("--gflops", "inf")])

@@ -1,6 +1,7 @@
 """From speeds to jobs and totals."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lietransformer.forecast.measuring import Measurements, measure_all
 from lietransformer.forecast.table import aligned, duration, hours, size
 from lietransformer.training.run_folder import write_json
 from tests.forecast.sweeps import ONE_MODEL, plan_of, some_measurements
+from tests.sweep.archives import publish
 
 
 def job(seconds: float | None, part: str = "qm9", *, is_done: bool = False) -> Job:
@@ -54,8 +56,8 @@ def test_every_job_of_the_sweep_is_there(tmp_path: Path) -> None:
     assert len(training) == len(made.plan.packs)
     assert sum(len(each.seeds) for each in training) == len(made.plan.manifest()["runs"])
     assert {each.part for each in made.jobs} == {
-        *("datasets", "constellations", "data_efficiency", "parameter_efficiency", "qm9"),
-        "figure 3",
+        *("datasets", "constellations", "data_efficiency", "parameter_efficiency", "ablations"),
+        *("qm9", "figure 3"),
     }
     assert sum(row.jobs for row in rows(made.jobs, "part")) == made.total.jobs
     assert sum(row.seconds for row in rows(made.jobs, "part")) == pytest.approx(made.total.seconds)
@@ -71,6 +73,37 @@ def test_jobs_that_are_done_are_not_left(tmp_path: Path) -> None:
     assert after.total.seconds == before.total.seconds
     assert after.total.left < before.total.left
     assert after.wall < before.wall
+
+
+def test_published_runs_cost_nothing(tmp_path: Path) -> None:
+    before = forecast(tmp_path, *ONE_MODEL, "verification.budget=2m")
+    assert "published" not in before.text()
+    runs = [run["folder"] for run in before.plan.manifest()["runs"]]
+    publish(tmp_path, runs[:2], [before.plan.measurements["invariance"].stem])
+    after = forecast(tmp_path, *ONE_MODEL, "verification.budget=2m")
+    assert [job.seeds for job in after.jobs if job.trains] == [(2,)]
+    assert [job.part for job in after.jobs] == [
+        *3 * ["datasets"],
+        "data_efficiency",
+        "verification",
+    ]
+    assert after.jobs[-1].seconds == 120
+    assert "2 of 3 runs are published and cost nothing." in after.text()
+    only = forecast(tmp_path, *ONE_MODEL, "published=only")
+    assert only.jobs == []
+    assert "1 runs are neither published nor trained" in only.text()
+
+
+def test_prices(tmp_path: Path) -> None:
+    made = forecast(tmp_path, "tier=paper", "published=ignore", gflops=100.0)
+    prices = json.loads(json.dumps(made.prices()))
+    assert prices["gpu"] == "GPU of 100 GFLOP/s (float32)"
+    assert (prices["schema_version"], prices["measured_on"]) == (1, "a processor")
+    assert len(prices["hours"]) == len(made.plan.configurations)
+    assert {"qm9/LieConv-T3/homo", "qm9/LieConv-T3/homo/SO3"} <= prices["hours"].keys()
+    job = next(job for job in made.jobs if job.name.startswith("runs/qm9/schnet/homo"))
+    assert prices["hours"]["qm9/SchNet/homo"] == pytest.approx((job.seconds or 0) / 3600, rel=0.01)
+    assert len(json.dumps(prices, indent=2)) < 150_000
 
 
 def test_another_speed(tmp_path: Path) -> None:

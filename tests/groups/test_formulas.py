@@ -10,16 +10,40 @@ from tests.cases import seeded
 
 
 def test_canonical_coordinates_of_se2() -> None:
-    """(R_g⁻¹(t' − t), θ' − θ) (App. F): from (1, 2) at 90° the point (1, 5) is straight ahead."""
+    """(R_g⁻¹(t' − t), (θ' − θ)/π) (App. F): from (1, 2) at 90° the point (1, 5) is ahead."""
     group = get_group("SE(2)")
     g = torch.tensor([[0.0, -1.0, 1.0], [1.0, 0.0, 2.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
     g_prime = torch.eye(3, dtype=torch.float64)
     g_prime[:2, 2] = torch.tensor([1.0, 5.0])
-    expected = torch.tensor([3.0, 0.0, -math.pi / 2], dtype=torch.float64)
+    expected = torch.tensor([3.0, 0.0, -0.5], dtype=torch.float64)
     torch.testing.assert_close(group.pair_coordinates(g, g_prime, "canonical"), expected)
     # The log map bends the way: V⁻¹t with θ = −90° is (π/4)·(3, 3).
     bent = torch.tensor([3 * math.pi / 4, 3 * math.pi / 4, -math.pi / 2], dtype=torch.float64)
     torch.testing.assert_close(group.pair_coordinates(g, g_prime, "log"), bent)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_canonical_angles_are_in_half_turns(dtype: torch.dtype) -> None:
+    """For Ĥ = C₂ the relative angle is 0 or 1, whichever of the two comes first."""
+    group = get_group("SE(2)")
+    turns = group.stabiliser_rotation(torch.tensor([0.0, math.pi], dtype=dtype))
+    angles = group.pair_coordinates(turns[:, None], turns[None], "canonical")[..., 2]
+    torch.testing.assert_close(angles, torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=dtype))
+    quarter = {
+        "SO(2)": [0.5],
+        "C4": [0.5],
+        "D4": [0.5, 0.0],
+        "R+xSO(2)": [0.0, 0.5],
+        "T(2)xC4": [0.0, 0.0, 0.5],
+    }
+    for name, expected in quarter.items():
+        own = get_group(name)
+        padding = [0.0] * (own.algebra_dimension - 1)
+        log = [math.pi / 2, *padding] if name in ("D4",) else [*padding, math.pi / 2]
+        g = own.exp(torch.tensor(log, dtype=dtype))
+        torch.testing.assert_close(
+            own.canonical_coordinates(g), torch.tensor(expected, dtype=dtype)
+        )
 
 
 def test_canonical_coordinates_of_space() -> None:

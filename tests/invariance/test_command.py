@@ -36,6 +36,7 @@ def test_writes_the_measurement(out: Path, capsys: pytest.CaptureFixture[str]) -
     assert written["settings"] == expected.model_dump(mode="json")
     assert written["lift_samples"] == [1, 2, 4]
     assert written["errors"] == measure.measure(expected)["errors"]
+    assert written["example"] == measure.training_example()
     assert written["seconds"] > 0
     assert written["machine"]["processor"]
     assert "git_commit" in written

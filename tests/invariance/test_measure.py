@@ -2,14 +2,17 @@
 
 import statistics
 from itertools import chain
+from pathlib import Path
 
 import pytest
 import torch
 
+from lietransformer.data import constellations
 from lietransformer.data.config import read_config
+from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
 from lietransformer.invariance.config import InvarianceConfig
-from lietransformer.invariance.measure import build, draw_example, measure
+from lietransformer.invariance.measure import build, draw_example, measure, training_example
 
 SMALL = InvarianceConfig(runs=8, largest=12, numbers=4)
 
@@ -51,13 +54,25 @@ def test_impossible_settings(override: str, message: str) -> None:
 
 
 def test_an_example_is_one_of_each_pattern() -> None:
-    measurement = measure(InvarianceConfig(runs=1, largest=1))
-    example = measurement["example"]
-    assert len(example["positions"]) == len(example["instance"]) == len(example["pattern"]) == 17
-    counts = {name: example["pattern"].count(name) for name in example["pattern"]}
-    assert counts == {"square": 4, "triangle": 3, "pentagon": 5, "L": 5}
-    assert len(set(zip(example["instance"], example["pattern"], strict=True))) == 4
-    assert example["positions"] == draw_example(InvarianceConfig(), 0).positions[0].tolist()
+    example = draw_example(InvarianceConfig(), 0)
+    assert example.mask.shape == (1, 17)
+    assert example.mask.all()
+    assert example.counts.tolist() == [[1, 1, 1, 1]]
+
+
+def test_the_picture_is_an_example_of_the_training_set(tmp_path: Path) -> None:
+    constellations.generate(constellations.ConstellationsConfig(), tmp_path / "data.h5")
+    file = DatasetFile(tmp_path / "data.h5")
+    example = training_example()
+    index = example["training_index"]
+    complete = (file.array("train/counts") > 0).all(axis=1)
+    assert index == complete.argmax()
+    mask = file.array("train/mask")[index]
+    assert example["positions"] == file.array("train/positions")[index][mask].tolist()
+    assert example["instance"] == file.array("train/instance")[index][mask].tolist()
+    sizes = {name: len(vertices) for name, vertices in constellations.PATTERNS.items()}
+    counts = {name: example["pattern"].count(name) // size for name, size in sizes.items()}
+    assert list(counts.values()) == file.array("train/counts")[index].tolist()
 
 
 def test_errors_fall_with_the_lift_samples() -> None:

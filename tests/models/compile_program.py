@@ -34,7 +34,7 @@ def compare_random_models() -> None:
         input_width=1,
         output_width=1,
         width=8,
-        layers=1,
+        layers=2,
         heads=2,
         lift=LiftConfig("random", samples=2),
         neighbourhood=NeighbourhoodConfig(ball=6, samples=3),
@@ -42,8 +42,7 @@ def compare_random_models() -> None:
     model = LieTransformer(config)
     generator = torch.Generator().manual_seed(0)
     lifted = model.lift(PointCloud(torch.randn(2, 8, 3)), generator=generator)
-    geometry = model.pairs(lifted, generator=generator)
-    arguments = (lifted.features, lifted.mask, geometry)
+    arguments = (lifted.features, lifted.mask, model.pairs(lifted, generator=generator))
     compiled = torch.compile(model.forward_pairs, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(*arguments), model.forward_pairs(*arguments))
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lietransformer.lift import LiftConfig
 from lietransformer.models import LieTransformer, LieTransformerConfig, build_model
+from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.testing import relative_error
 from lietransformer.types import PointCloud
 from tests.cases import random_cloud, seeded
@@ -86,6 +87,28 @@ def test_models_are_functions_of_their_parameters(name: str) -> None:
     torch.testing.assert_close(together, torch.stack([model(cloud) for model in models]))
 
 
+@pytest.mark.parametrize("name", ["LieTransformer", "LieConv"])
+def test_every_layer_sees_its_own_draw(name: str) -> None:
+    """The same balls, but neighbours that are drawn anew in each layer."""
+    sampled = NeighbourhoodConfig(ball=12, samples=4)
+    model = (
+        LieTransformer(LieTransformerConfig("T(2)", 2, 1, 8, 3, 2, neighbourhood=sampled)).double()
+        if name == "LieTransformer"
+        else lie_resnet("T(2)", layers=3, neighbourhood=sampled)
+    )
+    seen: list[Tensor] = []
+    for block in model.blocks:
+        block.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[-1].indices))
+    cloud = random_cloud("T(2)", points=30, masked=False)
+    model(cloud, generator=seeded())
+    assert len(seen) == 3
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert not torch.equal(seen[one].sort().values, seen[other].sort().values)
+    first, seen[:] = list(seen), []
+    model(cloud, generator=seeded())  # evaluation repeats exactly
+    assert all(torch.equal(a, b) for a, b in zip(first, seen, strict=True))
+
+
 def test_lie_transformer_and_lie_conv_share_their_interface() -> None:
     """Same lift, same pairs, for the same settings and generator."""
     config = LieTransformerConfig("SE(2)", 2, 3, 8, 1, 2, lift=LiftConfig("evenly_spaced", 2))
@@ -94,4 +117,6 @@ def test_lie_transformer_and_lie_conv_share_their_interface() -> None:
     cloud = random_cloud("SE(2)")
     one, other = (model.lift(cloud, generator=seeded()) for model in (transformer, conv))
     torch.testing.assert_close(one.elements, other.elements)
-    torch.testing.assert_close(transformer.pairs(one).coordinates, conv.pairs(other).coordinates)
+    torch.testing.assert_close(
+        transformer.pairs(one)[0].coordinates, conv.pairs(other)[0].coordinates
+    )

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
-from lietransformer.data.reader import DatasetFile
 from lietransformer.lift import LiftConfig
 from lietransformer.models import (
     LieTransformer,
@@ -19,7 +17,6 @@ from lietransformer.models import (
 from lietransformer.models.fully_connected import FullyConnectedConfig
 from lietransformer.models.graph_network import GraphNetworkConfig
 from lietransformer.models.lie_resnet import LieResNetConfig
-from lietransformer.models.presets import QM9_LENGTH
 from lietransformer.models.set_transformer import SetTransformerConfig
 from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.neighbourhood import NeighbourhoodConfig
@@ -168,7 +165,6 @@ LIE_CONV = {
         neighbourhood=NeighbourhoodConfig(samples=25),
         fill=0.5,
         norm="batch",
-        length_unit=1.397,
     ),
 }
 
@@ -207,17 +203,6 @@ def test_what_the_models_of_springs_predict() -> None:
         "Graph network (Hamiltonian)": "hamiltonian",
         "Graph network (direct)": "velocity",
     }
-
-
-def test_the_length_unit_of_qm9_is_the_spread_of_its_atoms(real_qm9: DatasetFile) -> None:
-    offsets = real_qm9.array("molecules/offsets")
-    positions = real_qm9.array("atoms/positions")
-    sizes = np.diff(offsets)
-    centres = np.add.reduceat(positions, offsets[:-1]) / sizes[:, None]
-    training = np.isin(real_qm9.array("molecules/index"), real_qm9.array("split/train"))
-    centred = positions - np.repeat(centres, sizes, axis=0)
-    spread = centred[np.repeat(training, sizes)].std()
-    assert spread == pytest.approx(QM9_LENGTH, abs=5e-4)
 
 
 @pytest.mark.parametrize(

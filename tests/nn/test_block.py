@@ -1,5 +1,7 @@
 """The residual block and the per-head layers, against their formulas."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +11,7 @@ from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig, lift
 from lietransformer.neighbourhood import NeighbourhoodConfig, pair_geometry
 from lietransformer.nn import AttentionConfig, LieTransformerBlock
+from lietransformer.nn.kernels import MLPCombination, MLPLocation
 from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP
 from tests.cases import random_cloud, seeded
 
@@ -49,9 +52,26 @@ def test_per_head_layers_are_a_linear_layer_for_every_head(shared: bool) -> None
 
 
 def test_per_head_layers_start_like_linear_layers() -> None:
-    """Uniform within ±1/√(inputs)."""
+    """Uniform within ±1/√inputs."""
     torch.manual_seed(0)
-    layer = PerHeadLinear(10, 25, 400)
-    for parameter in layer.parameters():
-        assert parameter.abs().max().item() <= 1 / 5
-        assert parameter.std().item() == pytest.approx(1 / 5 / 3**0.5, rel=0.05)
+    _require_uniform(PerHeadLinear(10, 25, 400), 1 / 5)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: PerHeadMLP(10, [25, 400]),
+        lambda: MLPLocation(10, 25, kernel_width=400, out_width=1).mlp.layers[0],
+        lambda: MLPCombination(10, 24, 1, kernel_width=400).first,
+    ],
+)
+def test_per_head_mlps_start_by_their_outputs(build: Callable[[], nn.Module]) -> None:
+    """Uniform within ±1/√outputs, weights and biases, as in the authors' release."""
+    torch.manual_seed(0)
+    _require_uniform(build(), 1 / 20)
+
+
+def _require_uniform(module: nn.Module, bound: float) -> None:
+    for parameter in module.parameters():
+        assert parameter.abs().max().item() <= bound
+        assert parameter.std().item() == pytest.approx(bound / 3**0.5, rel=0.05)

@@ -49,7 +49,6 @@ OTHER_CONFIGS: dict[str, Config] = {
     "LieConv with batch norm": replace(CONVOLUTION, norm="batch"),
     "LieConv whose radius adapts": replace(CONVOLUTION, fill=0.5),
     "LieConv with neighbours": replace(CONVOLUTION, neighbourhood=NeighbourhoodConfig(ball=3)),
-    "LieConv with a unit of length": replace(CONVOLUTION, length_unit=2.0),
 }
 
 

@@ -44,6 +44,7 @@ SPRINGS: dict[str, Any] = {
         "data_efficiency": {"models": ["Fully-connected (direct)"], "n_train": [10], "seeds": 6},
         "parameter_efficiency": {"models": []},
         "ablations": {"kinds": []},
+        "draws": {"draws": 0},
     },
     "qm9": {"models": []},
     "compute": {"device": "cpu", "seeds_per_job": 2, "checkpoint_every": 0.1},
@@ -62,33 +63,33 @@ class Job:
 
 
 class Project:
-    """A copy of the workflow.
+    """A copy of the workflow; a folder that exists already is used as it is.
 
     Args:
         folder: where to.
-        config: what config.yaml is to say; by default what it says.
-        source: where from.
+        config: content of config.yaml; by default the project's.
     """
 
-    def __init__(
-        self, folder: Path, config: dict[str, Any] | None = None, *, source: Path = ROOT
-    ) -> None:
+    def __init__(self, folder: Path, config: dict[str, Any] | None = None) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in _PARTS:
-            if (source / name).is_dir():
-                shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
-            else:
-                shutil.copy(source / name, folder / name)
         self.config = folder / "config.yaml"
+        # Another worker may be copying from an existing folder: never write into it.
+        if folder.exists():
+            return
+        folder.mkdir(parents=True)
+        for name in _PARTS:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, folder / name)
+            else:
+                shutil.copy(ROOT / name, folder / name)
         if config is None:
-            shutil.copy(source / "config.yaml", self.config)
+            shutil.copy(ROOT / "config.yaml", self.config)
         else:
             self.config.write_text(json.dumps(config))
 
     def copy_without_runs(self, folder: Path) -> "Project":
         """The same sweep, for which the dataset is there and nothing is trained."""
-        copy = Project(folder, json.loads(self.config.read_text()), source=self.folder)
+        copy = Project(folder, json.loads(self.config.read_text()))
         shutil.copytree(self.folder / "results" / "data", folder / "results" / "data")
         return copy
 

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from lietransformer.errors import UserError
 from lietransformer.settings import read_settings
-from lietransformer.sweep.config import Compute, SweepConfig
+from lietransformer.sweep.config import Compute, SweepConfig, Tier
 from lietransformer.sweep.plan import Plan
 from lietransformer.sweep.reading import is_changed, merged, resolve
 from lietransformer.sweep.schema import schema
-from tests.sweep.sweeps import ROOT, TIERS, plan
+from tests.sweep.sweeps import NO_ARCHIVE, ROOT, TIERS, plan
 
 
 def config_with_every_key() -> dict[str, Any]:
@@ -25,25 +25,26 @@ def config_with_every_key() -> dict[str, Any]:
     key = re.compile(r"^# (\s*[\w-]+:( |$).*|\s{10,}\S.*)$")
     text = "\n".join(match[1] if (match := key.match(line)) else line for line in lines)
     # What looks like a key but is none: the editor's hint and what the tiers are.
-    text = re.sub(r"^(yaml-language-server|smoke|laptop|paper):.*$", "", text, flags=re.MULTILINE)
+    names = r"^(yaml-language-server|smoke|workstation|paper):.*$"
+    text = re.sub(names, "", text, flags=re.MULTILINE)
     content: dict[str, Any] = yaml.safe_load(text)
     return content
 
 
-@pytest.mark.parametrize("tier", ["smoke", "laptop", "paper"])
+@pytest.mark.parametrize("tier", ["smoke", "workstation", "paper"])
 def test_every_tier_is_sound(tier: str) -> None:
-    assert plan(tier).packs
+    assert plan(tier, published="use").packs
 
 
 def test_the_file_as_it_is() -> None:
-    assert resolve(read_settings(ROOT / "config.yaml"), TIERS).tier == "laptop"
+    assert resolve(read_settings(ROOT / "config.yaml"), TIERS).tier == "workstation"
 
 
 def test_every_key_of_the_file_can_be_uncommented() -> None:
     sweep = resolve(config_with_every_key(), TIERS)
     assert sweep.springs.data_efficiency.seeds == list(range(10))
     assert sweep.constellations.by_model["LieTransformer-T2"]["architecture"]["width"] == 64
-    assert Plan(sweep).packs
+    assert Plan(sweep, NO_ARCHIVE).packs
 
 
 def test_the_file_names_every_key() -> None:
@@ -114,9 +115,26 @@ def test_snakemakes_command_line_leaves_texts_within_values() -> None:
 
 def test_a_sweep_that_is_not_its_tiers() -> None:
     assert not is_changed(resolve({"tier": "paper"}, TIERS), TIERS)
-    how = {"tier": "paper", "compute__gpus": 0, "tracking": "none"}
+    how = {"tier": "paper", "compute__gpus": 0, "tracking": "none", "published": "only"}
     assert not is_changed(resolve(how, TIERS), TIERS)
     assert is_changed(resolve({"tier": "paper", "qm9__seeds": 2}, TIERS), TIERS)
+
+
+@pytest.mark.parametrize(
+    ("budget", "seconds"), [("90s", 90), ("15m", 900), ("1.5h", 5400), ("0", 0), (0, 0), ("0m", 0)]
+)
+def test_the_time_for_verification(budget: str | int, seconds: float) -> None:
+    sweep = resolve({"tier": "smoke", "verification__budget": budget}, TIERS)
+    assert sweep.verification.seconds == seconds
+
+
+def test_only_the_workstation_verifies_and_it_trains_nothing_by_itself() -> None:
+    tiers = {name: resolve({"tier": name}, TIERS) for name in get_args(Tier)}
+    assert {name: (own.published, own.verification.seconds) for name, own in tiers.items()} == {
+        "smoke": ("use", 0),
+        "workstation": ("only", 900),
+        "paper": ("use", 0),
+    }
 
 
 def test_merging_replaces_lists_and_merges_mappings() -> None:
@@ -129,7 +147,7 @@ def test_merging_replaces_lists_and_merges_mappings() -> None:
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({"tier": "huge"}, "tier to be one of smoke, laptop, paper; found 'huge'"),
+    ({"tier": "huge"}, "tier to be one of smoke, workstation, paper; found 'huge'"),
     ({"sprigns": {}}, r"sprigns: expected one of tier, .*found an unknown setting"),
     ({"springs__data_efficiency__sizes": [1]}, r"springs\.data_efficiency\.sizes: expected one of"),
     ({"springs__data_efficiency__seeds": "ten"}, r"springs\.data_efficiency\.seeds: .*list"),
@@ -159,6 +177,14 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"qm9__augmentations": ["SE2"]}, r"augmentation for qm9 must be one of none, SO3"),
     ({"invariance__runs": 0}, r"invariance: runs: "),
     ({"tracking": "mlruns"}, r"a tracking store such as"),
+    ({"published": "maybe"}, r"published: .*'use', 'only' or 'ignore'"),
+    ({"published": True}, r"published: .*'use', 'only' or 'ignore'"),
+    ({"verification": {"budgets": "1m"}}, r"verification\.budgets: expected one of budget, seed"),
+    ({"verification__budget": "soon"}, r"verification\.budget: must be a time such as 90s, 15m"),
+    ({"verification__budget": 15}, r"verification\.budget: must be a time such as 90s, 15m"),
+    ({"verification__budget": "-1m"}, r"verification\.budget: must be a time such as 90s, 15m"),
+    ({"verification__budget": False}, r"verification\.budget: must be a time such as 90s, 15m"),
+    ({"verification__seed": -1}, r"verification\.seed: "),
 ]
 
 
@@ -184,5 +210,5 @@ def test_the_schema_takes_what_the_settings_take() -> None:
 
 
 def test_a_tier_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"settings in the YAML file .*laptop\.yaml"):
+    with pytest.raises(UserError, match=r"settings in the YAML file .*workstation\.yaml"):
         resolve({}, tmp_path)

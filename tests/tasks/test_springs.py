@@ -35,6 +35,19 @@ def test_means_by_hand() -> None:
     assert metrics["energy_drift"] == pytest.approx(0.2)  # the lower of two medians
 
 
+def test_the_best_weights_have_the_lowest_arithmetic_error() -> None:
+    """It prefers the first of these two, the geometric mean the second."""
+    task = SpringsTask("potential", step=5 / 499)
+    drift = torch.zeros(1, 2)
+    even, uneven = (
+        RolloutErrors(torch.tensor([squared]), drift, drift, torch.zeros(1, 2, 6, 2)).metrics()
+        for squared in ([2.0, 2.0], [0.1, 5.0])
+    )
+    assert even["mse_geometric"] > uneven["mse_geometric"]
+    assert even[task.selection] < uneven[task.selection]
+    assert not task.larger_is_better
+
+
 class StandStill(nn.Module):
     """V = 0: particles move on straight lines."""
 

@@ -15,7 +15,7 @@ STATUSES = ("finished", "finished", "diverged", "missing")
 
 def make_outcome(results: Path, *, accuracy: float = 0.7) -> Path:
     """Runs of one model, and what is made from them: the same files for the same accuracy."""
-    runs = Results(results, tier="laptop")
+    runs = Results(results, tier="workstation")
     for seed, status in enumerate(STATUSES):
         runs.add(
             ["constellations"],

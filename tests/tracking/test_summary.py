@@ -4,11 +4,13 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from lietransformer.analysis.claims.verdict import Verdict
 from lietransformer.cli import main
 from tests.analysis.synthetic import COMMIT
 from tests.tracking.outcomes import make_outcome
@@ -65,15 +67,13 @@ def test_it_says_what_became_of_the_sweep(database: Path, outcome: Path, tmp_pat
     client = MlflowClient(uri)
     (run,) = summaries(client)
     assert_complete(client, run, outcome, tmp_path)
-    assert run.info.run_name == "tier laptop"
-    assert run.data.tags["tier"] == "laptop"
+    assert run.info.run_name == "tier workstation"
+    assert run.data.tags["tier"] == "workstation"
     assert run.data.tags["commit"] == COMMIT[:10]
     claims = json.loads((outcome / "claims.json").read_text())["claims"]
     verdicts = Counter(claim["verdict"] for claim in claims)
     assert run.data.metrics == {
-        "claims/reproduced": verdicts["reproduced"],
-        "claims/not_reproduced": verdicts["not reproduced"],
-        "claims/not_decided": verdicts["not decided by these runs"],
+        **{f"claims/{name.replace(' ', '_')}": verdicts[name] for name in get_args(Verdict)},
         **{"runs/finished": 2, "runs/diverged": 1, "runs/running": 0, "runs/missing": 1},
     }
 
@@ -151,7 +151,7 @@ def test_tiers_do_not_replace_each_other(database: Path, outcome: Path, tmp_path
     for results in (outcome, other, outcome, other):
         assert summarise(uri, results) == 0
     tiers = [run.data.tags["tier"] for run in summaries(MlflowClient(uri))]
-    assert tiers == ["smoke", "laptop"]
+    assert tiers == ["smoke", "workstation"]
 
 
 def test_half_an_outcome_is_refused(

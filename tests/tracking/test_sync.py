@@ -46,6 +46,23 @@ def test_a_second_sync_changes_nothing(
     assert content(client, finished) == before
 
 
+def test_a_published_run_stands_beside_the_local_one_of_its_settings(
+    tmp_path: Path, database: Path, finished: RunFolder
+) -> None:
+    archive = tmp_path / "published"
+    shutil.copytree(finished.path, archive / "runs" / "springs" / "model" / "n10" / "seed-0")
+    (archive / "MANIFEST.json").write_text("{}")
+    assert sync(database, finished.path, archive) == 0
+    runs = {
+        run.data.tags["source"]: run for run in tracked_runs(MlflowClient(sqlite_uri(database)))
+    }
+    assert runs.keys() == {"published", "this machine"}
+    assert runs["published"].info.run_name.endswith("(published)")
+    assert runs["published"].data.metrics == runs["this machine"].data.metrics
+    assert sync(database, finished.path, archive) == 0
+    assert len(tracked_runs(MlflowClient(sqlite_uri(database)))) == 2
+
+
 def test_artifacts_are_not_taken_for_runs(
     tmp_path: Path, database: Path, finished: RunFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:

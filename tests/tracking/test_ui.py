@@ -144,7 +144,7 @@ def test_parallel_coordinates_of_runs(ui: Ui) -> None:
 
 def test_tables_and_figures_are_artifacts_of_the_summary(ui: Ui) -> None:
     ui.open_experiment("summary")
-    ui.open_run("tier laptop")
+    ui.open_run("tier workstation")
     ui.open_artifact("tables", "table1.md")
     ui.browser.find("#root", "LieTransformer-T2")
     ui.open_artifact("figures", "figure4.png")

@@ -65,6 +65,7 @@ def numbers(folder: Path) -> dict[str, Any]:
         "started",
         "ended",
         "seconds",
+        "cpu_seconds",
         "sessions",
         "peak_memory_gb",
         "machine",

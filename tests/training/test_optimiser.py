@@ -1,5 +1,6 @@
 """An optimiser that goes on has its learning rate where the steps of this session read it."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,37 @@ def test_a_run_that_goes_on_with_recorded_steps_follows_its_schedule(
     session(is_recorded=True)
     assert recorders[-1].repeated > recorders[-1].recorded > 0
     assert numbers(tmp_path / "parts") == numbers(tmp_path / "whole")
+
+
+def test_the_average_of_the_weights_is_what_is_evaluated_and_kept(
+    tmp_path: Path, springs_file: Path
+) -> None:
+    """w̄ ← 0.9·w̄ + 0.1·w after each step; training continues from w."""
+    config = tiny(springs_file, ema=0.9, learning_rate=0.01)
+    Run(config, RunFolder(tmp_path / "averaged")).execute()
+    experiment = Experiment(config.model_copy(update={"ema": None}))
+    adam = experiment.optimiser()
+    average: dict[str, Tensor] = {}
+    number = 0
+    for epoch in range(config.epochs):
+        for batch in experiment.batches(epoch):
+            rate = 0.5 * (1 + math.cos(math.pi * epoch / config.epochs)) * config.learning_rate
+            TrainingStep(experiment, adam)(batch, number, rate)
+            number += 1
+            for name, weight in experiment.model.state_dict().items():
+                before = average.get(name, weight)
+                average[name] = 0.9 * before + 0.1 * weight
+    folder = RunFolder(tmp_path / "averaged")
+    for name, weight in folder.weights("final").items():
+        torch.testing.assert_close(weight, average[name])
+        assert not torch.equal(weight, experiment.model.state_dict()[name])
+    experiment.model.load_state_dict(folder.weights("final"))
+    metrics = experiment.validate()
+    recorded = folder.result()["final"]["validation/mse_arithmetic"]
+    assert metrics["mse_arithmetic"] == pytest.approx(recorded, rel=1e-5)
+
+
+def test_amsgrad_reaches_the_optimiser(springs_file: Path) -> None:
+    for is_set in (True, False):
+        made = Experiment(tiny(springs_file, amsgrad=is_set)).optimiser()
+        assert made.param_groups[0]["amsgrad"] is is_set

@@ -52,8 +52,16 @@ def _without_asking(roll_out: Callable[..., Any]) -> Callable[..., Any]:
         {},
         {"learning_rate": 1e18, "schedule": "constant", "epochs": 2},
         {"learning_rate": 1e-30, "patience": 1, "evaluations": 4},
+        {
+            # A potential: its last bias has no gradient, and so no state in the optimiser.
+            "model": "Fully-connected (Hamiltonian)",
+            "ema": 0.9,
+            "amsgrad": True,
+            "schedule": "exponential",
+            "final_rate": 0.1,
+        },
     ],
-    ids=["ordinary", "diverging", "out of patience"],
+    ids=["ordinary", "diverging", "out of patience", "averaged"],
 )
 def test_stopped_at_every_place(
     tmp_path: Path,

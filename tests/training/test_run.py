@@ -81,7 +81,7 @@ def test_best_and_final_weights_are_those_of_their_records(
     execute(config, tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
     result, records = folder.result(), folder.records()
-    values = [record["validation/mse_geometric"] for record in records]
+    values = [record["validation/mse_arithmetic"] for record in records]
     assert result["best"] == records[int(np.argmin(values))]
     assert result["final"] == records[-1]
     assert result["best"]["step"] < result["final"]["step"]
@@ -196,12 +196,25 @@ def test_samples_are_new_in_each_step_and_the_same_in_each_evaluation(
     assert other.loss(batch, 0).item() != losses[0]
 
 
+@pytest.mark.parametrize("count", [7, 10])
+def test_a_limit_of_test_examples_keeps_the_mixture_even(
+    constellations_file: Path, count: int
+) -> None:
+    """Sets that hold every example twice have twice as many rows."""
+    experiment = Experiment(constellations(constellations_file, test_examples=count))
+    sizes = {name: len(examples) for name, examples in experiment.tests.items()}
+    assert sizes == {
+        **{"test": count, "test_T2": 2 * count, "test_SE2": 2 * count},
+        **{"test_T2_all": count, "test_SE2_all": count},
+    }
+
+
 def test_moved_test_sets_have_the_same_lift_samples(constellations_file: Path) -> None:
     """Translations do not change a LieTransformer-SE2 whose samples stay the same."""
     experiment = Experiment(constellations(constellations_file, precision="float64"))
     metrics = {name: experiment.test(name).metrics for name in experiment.tests}
-    assert metrics["test_T2"] == pytest.approx(metrics["test"], rel=1e-9)
-    assert metrics["test_SE2"]["loss"] != pytest.approx(metrics["test"]["loss"], rel=1e-6)
+    assert metrics["test_T2_all"] == pytest.approx(metrics["test"], rel=1e-9)
+    assert metrics["test_SE2_all"]["loss"] != pytest.approx(metrics["test"]["loss"], rel=1e-6)
 
 
 def test_a_long_test_can_be_stopped_at_each_state(springs_file: Path) -> None:
@@ -334,7 +347,7 @@ def test_constellations(tmp_path: Path, constellations_file: Path, model: str) -
     assert result["n_train"] == 64
     tests = result["test"]
     assert isinstance(tests, dict)
-    assert list(tests["best"]) == ["test", "test_T2", "test_SE2"]
+    assert list(tests["best"]) == ["test", "test_T2", "test_SE2", "test_T2_all", "test_SE2_all"]
     records = RunFolder(tmp_path / "run").records()
     assert len(records) == 2
     assert result["best"] == max(records, key=lambda record: record["validation/accuracy"])

@@ -34,6 +34,14 @@ def test_warm_up_rises_in_a_straight_line_and_then_follows_the_cosine() -> None:
     assert learning_rate_factor("cosine_warmup", 0.5, 0.0) == learning_rate_factor("cosine", 0.5)
 
 
+def test_exponential_decays_from_the_start_and_rises_during_the_warm_up() -> None:
+    for t in (0.0, 0.25, 1.0):
+        assert learning_rate_factor("exponential", t, 0.0, 0.01) == pytest.approx(0.01**t)
+    assert learning_rate_factor("exponential", 0.0, 0.1, 0.01) == 0
+    assert learning_rate_factor("exponential", 0.05, 0.1, 0.01) == pytest.approx(0.5 * 0.01**0.05)
+    assert learning_rate_factor("exponential", 0.5, 0.1, 0.01) == pytest.approx(0.1)
+
+
 def test_evaluations_are_evenly_spaced_and_the_last_is_at_the_end() -> None:
     steps = evaluation_steps(6928, 100)
     assert len(steps) == 100

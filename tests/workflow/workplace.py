@@ -47,9 +47,9 @@ class Workplace:
             check=False,
         )
 
-    def would_train(self, *arguments: str) -> set[str]:
+    def would_train(self, *arguments: str, tier: str = "smoke") -> set[str]:
         """What a dry run says that it would train: model, task, variant and seeds."""
-        process = self.snakemake("--dry-run", *arguments)
+        process = self.snakemake("--dry-run", *arguments, tier=tier)
         assert process.returncode == 0, process.stderr
         return set(re.findall(r"Job \d+: Training (.*)", process.stdout + process.stderr))
 

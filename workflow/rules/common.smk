@@ -3,6 +3,7 @@
 import shlex
 import sys
 
+from lietransformer.archive.layout import MANIFEST
 from lietransformer.tracking.address import NO_TRACKING, is_server
 
 # `lietransformer` is found beside the snakemake that runs, also where no environment is active.
@@ -26,7 +27,7 @@ HOW = HOW.replace("{", "{{").replace("}", "}}")
 # Whether runs may use a GPU is known where they run; the packages for one do for a CPU as well.
 ENVIRONMENT = f"../../envs/{'cpu' if SWEEP.compute.device == 'cpu' else 'cuda'}.yaml"
 
-TABLES = {"table1": ["constellations"], "table2": ["qm9"]}
+TABLES = {"table1": ["constellations"], "table2": ["qm9"], "draws": ["draws"]}
 FIGURES = {
     "figure2": [],
     "figure3": [],
@@ -50,7 +51,7 @@ MEASURED = {
 }
 PARTS = {
     "constellations": ["constellations"],
-    "springs": ["data_efficiency", "parameter_efficiency", "ablations"],
+    "springs": ["data_efficiency", "parameter_efficiency", "ablations", "draws"],
     "qm9": ["qm9"],
 }
 CLAIMS = [RESULTS / "claims.md", RESULTS / "claims.json"]
@@ -90,9 +91,27 @@ def tracking(*tasks):
     )
 
 
-def summaries(*parts):
-    """The files of all training jobs that some parts of the sweep need."""
-    return [pack.summary for pack in PLAN.packs_for(*parts)]
+def runs_of(*parts):
+    """Files that change with the runs of parts of the sweep, trained here or published."""
+    archive = [PLAN.archive.path / MANIFEST] if PLAN.has_published(*parts) else []
+    return [pack.summary for pack in PLAN.packs_for(*parts)] + archive
+
+
+def folders_of(task):
+    """The runs of a task for MLflow: those of this machine and, if they are used, published ones."""
+    is_used = SWEEP.published != "ignore" and PLAN.has_published(*PARTS[task])
+    published = [PLAN.archive.path / "runs" / task] if is_used else []
+    return [RESULTS / "runs" / task] + published
+
+
+def verification(name):
+    """A file of the verification; none where no published run is trained again."""
+    return [RESULTS / name] if PLAN.verifies else []
+
+
+def measured_for(figure):
+    """The measurement that a figure shows; none for those of runs."""
+    return [PLAN.measurements[MEASURED[figure]]] if figure in MEASURED else []
 
 
 def files_of_table(name):

@@ -29,7 +29,7 @@ rule tracking_store:
 
 rule track:
     input:
-        lambda wildcards: summaries(*PARTS[wildcards.task]),
+        lambda wildcards: runs_of(*PARTS[wildcards.task]),
         RESULTS / "tracking/store",
     output:
         touch(RESULTS / "tracking/{task}"),
@@ -45,12 +45,12 @@ rule track:
         mem_mb=1000,
     params:
         uri=lambda wildcards: TRACKING,  # a function: no braces are filled
-        folder=lambda wildcards: RESULTS / "runs" / wildcards.task,
+        folders=lambda wildcards: folders_of(wildcards.task),
     message:
         "Bringing the runs of {wildcards.task} into MLflow"
     shell:
-        "mkdir -p {params.folder} && "
-        "lietransformer sync {params.folder} --tracking {params.uri:q} >{log} 2>&1"
+        "mkdir -p {params.folders} && "
+        "lietransformer sync {params.folders} --tracking {params.uri:q} >{log} 2>&1"
 
 
 # What is computed without training: the invariance error (Figure 3), the cost of layers (appendix

@@ -4,12 +4,8 @@ localrules:
 
 rule figure:
     input:
-        lambda wildcards: summaries(*FIGURES[wildcards.figure]),
-        lambda wildcards: [
-            PLAN.measurements[name]
-            for figure, name in MEASURED.items()
-            if figure == wildcards.figure
-        ],
+        lambda wildcards: runs_of(*FIGURES[wildcards.figure]),
+        lambda wildcards: measured_for(wildcards.figure),
         sweep=RESULTS / "sweep.json",
     output:
         pdf=RESULTS / "figures/{figure}.pdf",

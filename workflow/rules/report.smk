@@ -6,7 +6,7 @@ localrules:
 
 rule claims:
     input:
-        summaries(*sum(PARTS.values(), [])),
+        runs_of(*sum(PARTS.values(), [])),
         PLAN.measurements["invariance"],
         PLAN.measurements["complexity"],
         sweep=RESULTS / "sweep.json",
@@ -36,6 +36,7 @@ rule report_page:
         expand(RESULTS / "tables/{table}.md", table=TABLES),
         expand(RESULTS / "figures/{figure}.png", figure=FIGURES),
         RESULTS / "claims.json",
+        verification("verification.json"),
     output:
         RESULTS / "report.html",
     log:

@@ -27,7 +27,7 @@ rule manifest:
 
 rule table:
     input:
-        lambda wildcards: summaries(*TABLES[wildcards.table]),
+        lambda wildcards: runs_of(*TABLES[wildcards.table]),
         sweep=RESULTS / "sweep.json",
     output:
         markdown=report(

@@ -7,8 +7,9 @@ for name in TABLES:
         name:
             name
         input:
+            RESULTS / "sweep.json",
             files_of_table(name),
-            summaries(*TABLES[name]),
+            runs_of(*TABLES[name]),
         localrule: True
         message:
             "All of {rule} is there"
@@ -20,8 +21,10 @@ for name in FIGURES:
         name:
             name
         input:
+            RESULTS / "sweep.json",
             files_of_figure(name),
-            summaries(*FIGURES[name]),
+            measured_for(name),
+            runs_of(*FIGURES[name]),
         localrule: True
         message:
             "All of {rule} is there"
@@ -33,6 +36,7 @@ for name in PARTS:
         name:
             name
         input:
+            RESULTS / "sweep.json",
             [
                 files_of_table(table)
                 for table, parts in TABLES.items()
@@ -43,7 +47,7 @@ for name in PARTS:
                 for figure, parts in FIGURES.items()
                 if parts and set(parts) <= set(PARTS[name])
             ],
-            summaries(*PARTS[name]),
+            runs_of(*PARTS[name]),
             tracking(name),
         localrule: True
         message:

@@ -1,36 +1,51 @@
 """The paper's claims, and what our runs say about each."""
 
+from dataclasses import replace
+
 from lietransformer.analysis.claims import (
     ablations,
     complexity,
     constellations,
     data_efficiency,
     invariance,
+    long_rollouts,
     parameter_efficiency,
     qm9,
 )
-from lietransformer.analysis.claims.verdict import NOT_DECIDED, Claim, Finding
+from lietransformer.analysis.claims.verdict import INCONCLUSIVE, NOT_RUN, Claim, Finding
 from lietransformer.analysis.runs import Sweep
 
-CLAIMS: tuple[Claim, ...] = (
-    *constellations.CLAIMS,
-    *invariance.CLAIMS,
-    *qm9.CLAIMS,
-    *data_efficiency.CLAIMS,
-    *parameter_efficiency.CLAIMS,
-    *ablations.CLAIMS,
-    *complexity.CLAIMS,
+CLAIMS: tuple[Claim, ...] = tuple(
+    sorted(
+        (
+            *constellations.CLAIMS,
+            *invariance.CLAIMS,
+            *qm9.CLAIMS,
+            *data_efficiency.CLAIMS,
+            *long_rollouts.CLAIMS,
+            *parameter_efficiency.CLAIMS,
+            *ablations.CLAIMS,
+            *complexity.CLAIMS,
+        ),
+        key=lambda claim: claim.number,
+    )
 )
 
-
-# Trained for so few steps that an outcome is chance: it only shows that everything works.
-_MEANINGLESS_TIER = "smoke"
+_SMOKE = "smoke"  # a tier that only shows that everything works
 
 
 def decide_all(sweep: Sweep) -> list[tuple[Claim, Finding]]:
     """Each claim with what the runs say about it."""
     decided = [(claim, claim.decide(sweep)) for claim in CLAIMS]
-    if sweep.tier != _MEANINGLESS_TIER:
+    if sweep.tier != _SMOKE:
         return decided
-    reason = f"Experiments of the tier {sweep.tier} are too small to decide anything."
-    return [(claim, Finding(NOT_DECIDED, reason, own.evidence)) for claim, own in decided]
+    reason = "Runs of the smoke tier are too short to decide anything."
+    return [
+        (
+            claim,
+            finding
+            if finding.verdict == NOT_RUN
+            else replace(finding, verdict=INCONCLUSIVE, reason=reason),
+        )
+        for claim, finding in decided
+    ]

@@ -10,16 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, trajectory_size
+from lietransformer.analysis.figures.pairs import (
+    MODELS,
+    Pair,
+    find_pair,
+    find_paths,
+    pair_runs,
+    trajectory_size,
+)
 from lietransformer.analysis.figures.style import LOOKS, PARTICLES, STYLE, TRUTH, new_figure
 from lietransformer.analysis.figures.trajectories import share_limits
 from lietransformer.analysis.provenance import provenance
-from lietransformer.analysis.rollouts import (
-    CONVOLUTION,
-    TRANSFORMER,
-    predicted_positions,
-    true_positions,
-)
+from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
 from lietransformer.analysis.runs import Sweep
 from lietransformer.errors import UserError, explain
 from lietransformer.files import complete_or_absent
@@ -54,17 +56,15 @@ def write_animation(sweep: Sweep, path: Path) -> None:
 
 
 def _pictures(sweep: Sweep, pair: Pair) -> Iterator[Image.Image]:
-    truth = true_positions(sweep, pair.runs[TRANSFORMER], len(pair.errors[TRANSFORMER]))
-    if truth is None:
-        raise _missing("the dataset with the true trajectories")
-    trajectory = pair.good_for_both
-    true_path = truth[trajectory]
+    found = find_paths(sweep, pair, [pair.median_ratio]).get(pair.median_ratio)
+    if found is None or found.truth is None:
+        raise _missing("the true trajectories")
+    true_path = found.truth
     paths = {}
-    for model in (TRANSFORMER, CONVOLUTION):
-        predicted = predicted_positions(sweep, pair.runs[model])
-        if predicted is None:
+    for model in MODELS:
+        if model not in found.predicted:
             raise _missing(f"positions of {model}")
-        paths[model] = np.concatenate([true_path[:1], predicted[trajectory]])
+        paths[model] = np.concatenate([true_path[:1], found.predicted[model]])
     states = min(len(true_path), *(len(path) for path in paths.values()))
     with rc_context(STYLE):
         figure = new_figure(6.0, 3.4)

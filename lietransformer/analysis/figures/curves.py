@@ -6,9 +6,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from lietransformer.analysis.figures.style import FAINT, Look
-from lietransformer.analysis.runs import finished
+from lietransformer.analysis.figures.style import (
+    COMPARISON,
+    OUR_BAND,
+    PAPER_LINE,
+    Look,
+    paper_band,
+)
+from lietransformer.analysis.provenance import commits, machines
+from lietransformer.analysis.runs import Sweep, finished
 from lietransformer.analysis.statistics import summarise
+from lietransformer.reference import Band
 
 
 def draw_median(
@@ -29,21 +37,36 @@ def draw_median(
     ).T
     marker = look.marker if marked else ""
     axis.plot(list(known), median, color=look.colour, marker=marker, label=look.label)
-    axis.fill_between(list(known), lower, upper, color=look.colour, alpha=0.2, linewidth=0)
+    axis.fill_between(list(known), lower, upper, color=look.colour, **OUR_BAND)
     return True
 
 
-def draw_published(axis: Axes, curve: Mapping[int, float], look: Look) -> None:
-    """The paper's curve, faintly, behind ours."""
-    axis.plot(
-        list(curve),
-        list(curve.values()),
-        color=look.colour,
-        alpha=FAINT,
-        linestyle=(0, (4, 2)),
-        linewidth=1.1,
-        zorder=1,
-    )
+def draw_comparison(
+    axis: Axes, values: Mapping[int, Sequence[float]], look: Look, *, marked: bool = True
+) -> None:
+    """The medians of published runs beside ours: dotted, with hollow markers."""
+    medians = {x: summarise(own).median for x, own in sorted(values.items())}
+    known = {x: median for x, median in medians.items() if median is not None}
+    marker = look.marker if marked else ""
+    axis.plot(list(known), list(known.values()), color=look.colour, marker=marker, **COMPARISON)
+
+
+def draw_paper(axis: Axes, curve: Mapping[int, Band], look: Look) -> None:
+    """The paper's medians, dashed, and its interquartile band, hatched, behind ours."""
+    lower = [band.lower_quartile for band in curve.values()]
+    upper = [band.upper_quartile for band in curve.values()]
+    medians = [band.median for band in curve.values()]
+    axis.fill_between(list(curve), lower, upper, zorder=1, **paper_band(look.colour))
+    axis.plot(list(curve), medians, color=look.colour, zorder=1, **PAPER_LINE)
+
+
+def comparison_note(sweep: Sweep) -> str:
+    """A sentence for the caption, where published runs stand beside local ones."""
+    if sweep.comparison is None:
+        return ""
+    done = finished(sweep.comparison.runs)
+    where = f"commit {commits(done)}, {machines(done)}"
+    return f" Dotted, hollow: medians of the published runs ({where})."
 
 
 def over_seeds(runs: pd.DataFrame, *by: str) -> str:

@@ -18,6 +18,8 @@ from lietransformer.analysis.provenance import provenance
 from lietransformer.analysis.runs import Sweep
 from lietransformer.files import cannot_write, complete_or_absent
 
+_LINE_HEIGHT = 0.084  # inches, of the notes
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -27,7 +29,7 @@ class Drawing:
         figure: the picture.
         caption: what is to be seen.
         runs: those that it is drawn from.
-        missing: what it should show and does not.
+        missing: what it should show and does not, and why.
         origin: where it comes from if not from runs, in sentences.
     """
 
@@ -42,13 +44,24 @@ def notes(sweep: Sweep, drawing: Drawing) -> list[str]:
     """What stands below a figure: its origin, and what is missing."""
     measured = [f"Tier: {sweep.tier or 'unknown'}.", *drawing.origin]
     lines = measured if drawing.origin else provenance(sweep, drawing.runs)
-    return [*lines, f"Missing: {'; '.join(drawing.missing)}."] if drawing.missing else lines
+    if not drawing.missing:
+        return lines
+    is_priced = any("GPU-h" in text for text in drawing.missing)
+    return [
+        *lines,
+        f"Not shown: {'; '.join(drawing.missing)}.",
+        *(sweep.prices.note if is_priced else ()),
+    ]
 
 
 def add_notes(sweep: Sweep, drawing: Drawing) -> None:
-    """Print the notes below the picture, small."""
-    drawing.figure.supxlabel(
-        "\n".join(_wrapped(notes(sweep, drawing), drawing.figure.get_figwidth())),
+    """Print the notes below the picture, small, and make room for them."""
+    figure = drawing.figure
+    lines = _wrapped(notes(sweep, drawing), figure.get_figwidth())
+    if figure.get_layout_engine() is not None:  # without one, parts are placed by hand
+        figure.set_figheight(figure.get_figheight() + _LINE_HEIGHT * len(lines))
+    figure.supxlabel(
+        "\n".join(lines),
         fontsize=5,
         color="#666666",
         x=0.01,
@@ -81,11 +94,11 @@ def save(name: str, sweep: Sweep, drawing: Drawing, out: Path) -> list[Path]:
     return paths
 
 
-def png(drawing: Drawing) -> bytes:
+def png(figure: Figure) -> bytes:
     """The picture alone."""
     buffer = io.BytesIO()
     with rc_context(STYLE):
-        _write_png(drawing.figure, buffer)
+        _write_png(figure, buffer)
     return buffer.getvalue()
 
 

@@ -5,11 +5,17 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
 from lietransformer.analysis.figures.drawing import Drawing
-from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, trajectory_size
+from lietransformer.analysis.figures.pairs import (
+    MODELS,
+    Pair,
+    find_pair,
+    pair_runs,
+    trajectory_size,
+)
 from lietransformer.analysis.figures.style import PAGE, TRUTH, new_figure, say_nothing_to_draw
 from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
 from lietransformer.analysis.runs import Sweep
-from lietransformer.analysis.sizes import PAPER_SIZES, not_planned, shared_sizes, shown_sizes
+from lietransformer.analysis.sizes import PAPER_SIZES, shared_sizes, shown_sizes, sizes_not_run
 
 _HIGHLIGHTS = (("o", "#D55E00"), ("^", "#009E73"), ("s", "#CC79A7"))
 
@@ -20,7 +26,8 @@ def draw(sweep: Sweep) -> Drawing:
     sizes = shown_sizes(PAPER_SIZES["figure10"], planned)
     figure = new_figure(PAGE, 3.1)
     axes = figure.subplots(1, len(sizes), squeeze=False)[0]
-    missing = not_planned(PAPER_SIZES["figure10"], planned)
+    wanted = PAPER_SIZES["figure10"]
+    missing = sizes_not_run(sweep, [n for n in wanted if n not in {*planned, *sizes}], *MODELS)
     for axis, size in zip(axes, sizes, strict=True):
         axis.set(xlabel="MSE of LieTransformer-T2", title=f"n = {size:,}\n")
         pair = find_pair(sweep, size)

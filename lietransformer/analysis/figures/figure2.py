@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from lietransformer.analysis.figures.drawing import Drawing
 from lietransformer.analysis.figures.style import PAGE, PARTICLES, new_figure, say_nothing_to_draw
 from lietransformer.analysis.provenance import short_commit
-from lietransformer.analysis.runs import Sweep, read_json
+from lietransformer.analysis.runs import Sweep
+from lietransformer.files import read_json
 
 log = logging.getLogger(__name__)
 

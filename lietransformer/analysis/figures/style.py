@@ -8,7 +8,11 @@ from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.3, 6.8  # inches: the widths of a column and of a page of the paper
 TRUTH = "#222222"
-FAINT = 0.35  # opacity of what the paper has published
+# What the paper has published; ours is solid, with a filled band.
+PAPER_LINE: Any = {"linestyle": (0, (3, 1.5)), "linewidth": 1.0, "alpha": 0.75}
+# Published runs beside local ones.
+COMPARISON: Any = {"linestyle": ":", "linewidth": 0.9, "markerfacecolor": "none"}
+OUR_BAND: Any = {"alpha": 0.2, "linewidth": 0}
 # Okabe and Ito's colours; lightness differs as well.
 PARTICLES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 
@@ -29,6 +33,7 @@ STYLE: Any = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4,
     "legend.frameon": False,
+    "hatch.linewidth": 0.4,
     "pdf.fonttype": 42,  # text stays text
     "figure.dpi": 200,
 }
@@ -51,17 +56,27 @@ LOOKS = {
 }
 
 
+def paper_band(colour: str) -> Any:
+    """How the paper's band is drawn: hatched, with a thin edge."""
+    return {
+        "facecolor": (colour, 0.08),
+        "edgecolor": (colour, 0.45),
+        "hatch": "////////",
+        "linewidth": 0.3,
+    }
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def say_nothing_to_draw(axis: Axes, what: str) -> None:
-    """In place of curves: what is missing."""
+def say_nothing_to_draw(axis: Axes, what: str, why: str = "not run") -> None:
+    """In place of curves: what is not there."""
     axis.text(
         0.5,
         0.5,
-        f"missing:\n{what}",
+        f"{why}:\n{what}",
         transform=axis.transAxes,
         ha="center",
         va="center",

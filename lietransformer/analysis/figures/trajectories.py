@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lietransformer.analysis.figures.drawing import Drawing
-from lietransformer.analysis.figures.pairs import Pair, find_pair, pair_runs, trajectory_size
+from lietransformer.analysis.figures.pairs import (
+    MODELS,
+    Pair,
+    Paths,
+    find_pair,
+    find_paths,
+    pair_runs,
+    trajectory_size,
+)
 from lietransformer.analysis.figures.style import (
     LOOKS,
     PAGE,
@@ -17,24 +25,18 @@ from lietransformer.analysis.figures.style import (
     new_figure,
     say_nothing_to_draw,
 )
-from lietransformer.analysis.rollouts import (
-    CONVOLUTION,
-    TRANSFORMER,
-    predicted_positions,
-    true_positions,
-)
 from lietransformer.analysis.runs import Sweep
 
-_MODELS = (TRANSFORMER, CONVOLUTION)
 _MOST_ROOM = 2.0  # around the truth, by its own extent
 
 
 def draw_figure6(sweep: Sweep) -> Drawing:
-    """A trajectory that both models predict well."""
+    """The trajectory whose ratio of the two models' errors is the median."""
     return _draw(
         sweep,
-        {"": lambda pair: pair.good_for_both},
-        "An example trajectory of 100 steps: the test trajectory that ranks best under both models",
+        {"trajectory of the median error ratio": lambda pair: pair.median_ratio},
+        "An example trajectory of 100 steps: the test trajectory whose ratio of "
+        "LieTransformer-T2's to LieConv-T2's error is the median over all test trajectories",
     )
 
 
@@ -42,7 +44,7 @@ def draw_figure11(sweep: Sweep) -> Drawing:
     """The trajectories that each model predicts worst."""
     return _draw(
         sweep,
-        {f"worst for {model}": _worst(model) for model in _MODELS},
+        {f"worst for {model}": _worst(model) for model in MODELS},
         "The test trajectories with the highest error of LieTransformer-T2 (above) and of "
         "LieConv-T2 (below)",
     )
@@ -60,46 +62,39 @@ def _draw(sweep: Sweep, rows: dict[str, Callable[[Pair], int]], caption: str) ->
     missing = []
     if pair is None:
         missing.append(f"roll-outs of both models with the same seed at n = {size:,}")
-    else:
-        truth = true_positions(sweep, pair.runs[TRANSFORMER], len(pair.errors[TRANSFORMER]))
-        if truth is None:
-            missing.append("the dataset with the true trajectories")
-        _draw_rows(axes, sweep, pair, rows, truth)
-        _add_legend(figure)
-    if pair is None:
         for axis in axes.flat:
             say_nothing_to_draw(axis, missing[0].replace(" with", "\nwith"))
+    else:
+        chosen = {title: choose(pair) for title, choose in rows.items()}
+        paths = find_paths(sweep, pair, chosen.values())
+        for line, (title, trajectory) in zip(axes, chosen.items(), strict=True):
+            missing += _draw_row(line, pair, title, trajectory, paths.get(trajectory))
+        _add_legend(figure)
     seed = "" if pair is None else f", seed {pair.seed}"
     return Drawing(
         figure,
         f"{caption}. Trained on {size:,} examples{seed}, final weights. A colour for each "
         "particle; broad and grey: the truth; a disc where each starts.",
         pair_runs(sweep, [size]),
-        missing,
+        [*dict.fromkeys(missing)],
     )
 
 
-def _draw_rows(
-    axes: np.ndarray,
-    sweep: Sweep,
-    pair: Pair,
-    rows: dict[str, Callable[[Pair], int]],
-    truth: np.ndarray | None,
-) -> None:
-    positions = {model: predicted_positions(sweep, pair.runs[model]) for model in _MODELS}
-    for line, (title, choose) in zip(axes, rows.items(), strict=True):
-        trajectory = choose(pair)
-        for axis, model in zip(line, _MODELS, strict=True):
-            own = positions[model]
-            true_path = None if truth is None else truth[trajectory]
-            if own is None:
-                say_nothing_to_draw(axis, f"positions of {model}")
-            else:
-                _draw_paths(axis, own[trajectory], true_path)
-            error = f"MSE {pair.errors[model][trajectory]:.1e}"
-            heading = [title, f"{LOOKS[model].label}, n = {pair.size:,}, {error}"]
-            axis.set_title("\n".join(filter(None, heading)))
-        share_limits(line, None if truth is None else truth[trajectory])
+def _draw_row(
+    axes: np.ndarray, pair: Pair, title: str, trajectory: int, paths: Paths | None
+) -> list[str]:
+    """Both models; returns what is missing."""
+    own = paths or Paths(None, {})
+    for axis, model in zip(axes, MODELS, strict=True):
+        if model in own.predicted:
+            _draw_paths(axis, own.predicted[model], own.truth)
+        else:
+            say_nothing_to_draw(axis, f"positions of {model}", "not available")
+        error = f"MSE {pair.errors[model][trajectory]:.1e}"
+        axis.set_title(f"{title}\n{LOOKS[model].label}, n = {pair.size:,}, {error}")
+    share_limits(axes, own.truth)
+    missing = [f"positions of {model}" for model in MODELS if model not in own.predicted]
+    return missing if own.truth is not None else ["the true trajectories", *missing]
 
 
 def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> None:

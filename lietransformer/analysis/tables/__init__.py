@@ -1,14 +1,18 @@
-"""The paper's tables, each in several formats."""
+"""The paper's tables and that of draws, each in several formats."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from lietransformer.analysis.output import write_text
 from lietransformer.analysis.runs import Sweep
-from lietransformer.analysis.tables import comma_separated, latex, markdown, table1, table2
+from lietransformer.analysis.tables import comma_separated, draws, latex, markdown, table1, table2
 from lietransformer.analysis.tables.table import Table
 
-TABLES: dict[str, Callable[[Sweep], Table]] = {"table1": table1.build, "table2": table2.build}
+TABLES: dict[str, Callable[[Sweep], Table]] = {
+    "table1": table1.build,
+    "table2": table2.build,
+    "draws": draws.build,
+}
 FORMATS: dict[str, Callable[[Table], str]] = {
     "md": markdown.render,
     "csv": comma_separated.render,

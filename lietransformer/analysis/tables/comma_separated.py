@@ -7,18 +7,24 @@ from lietransformer.analysis.tables.table import Cell, Table
 
 
 def render(table: Table) -> str:
-    """A heading, a line for each cell, and the notes as lines that begin with #."""
+    """A heading, a line for each cell, and the notes as lines that begin with #.
+
+    Cells of a table below follow; the labels of their columns tell them apart.
+    """
+    tables = [table, *([table.below] if table.below else [])]
     labels = list(table.columns[0].labels)
     out = io.StringIO()
     names = ["model", "section", *labels, *_values(table.rows[0].cells[0])]
     writer = csv.DictWriter(out, names, lineterminator="\n")
-    for note in (table.title, *table.notes):
-        out.write(f"# {note}\n")
+    for part in tables:
+        for note in (part.title, *part.notes):
+            out.write(f"# {note}\n")
     writer.writeheader()
-    for row in table.rows:
-        for column, cell in zip(table.columns, row.cells, strict=True):
-            own = {"model": row.name, "section": row.section, **column.labels}
-            writer.writerow(own | _values(cell))
+    for part in tables:
+        for row in part.rows:
+            for column, cell in zip(part.columns, row.cells, strict=True):
+                own = {"model": row.name, "section": row.section, **column.labels}
+                writer.writerow(own | _values(cell))
     return out.getvalue()
 
 
@@ -29,8 +35,11 @@ def _values(cell: Cell) -> dict[str, object]:
         "seeds": cell.ours.count,
         "planned": cell.planned,
         "diverged": cell.diverged,
-        "published": cell.published,
-        "published_standard_deviation": cell.published_deviation,
+        "source": cell.source,
+        "published_seeds": cell.published,
+        "paper": cell.paper,
+        "paper_standard_deviation": cell.paper_deviation,
         "difference": cell.difference,
+        "gpu_hours": cell.hours,
         "is_quoted": cell.is_quoted,
     }

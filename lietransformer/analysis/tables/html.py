@@ -3,12 +3,13 @@
 import re
 from html import escape
 
+from lietransformer.analysis import page
 from lietransformer.analysis.tables.table import Cell, Row, Table
-from lietransformer.analysis.tables.text import fixed, seeds, signed, with_spread
+from lietransformer.analysis.tables.text import fixed, signed, with_spread
 
 
 def render(table: Table) -> str:
-    """The table without its title and notes."""
+    """The table without its title and notes; any table below it has them."""
     width = len(table.columns) + 1
     lines = ["<table><thead>"]
     for line, stub in enumerate(table.stub):
@@ -23,7 +24,14 @@ def render(table: Table) -> str:
             section = row.section
             lines.append(f'<tr><th class="section" colspan="{width}">{escape(section)}</th></tr>')
         lines.append(f"<tr><th>{_name(row)}</th>{_cells(row, table)}</tr>")
-    return "\n".join([*lines, "</tbody></table>"])
+    return "\n".join([*lines, "</tbody></table>", *_below(table)])
+
+
+def _below(table: Table) -> list[str]:
+    if table.below is None:
+        return []
+    title = f"<h4>{escape(table.below.title)}</h4>"
+    return [title, render(table.below), page.notes(table.below.notes)]
 
 
 def _heading(text: str) -> str:
@@ -47,19 +55,19 @@ def _cells(row: Row, table: Table) -> str:
 def _cell(cell: Cell, decimals: int) -> str:
     if cell.is_quoted:
         return "–" if cell.value is None else _emphasised(cell, decimals)
-    count = seeds(cell.ours.count, cell.planned)
     deviation = cell.ours.deviation
+    notes = []
     if cell.value is None:
-        ours = f'<span class="missing">missing ({count})</span>'
+        absence, _, price = cell.absence.removesuffix(")").partition(" (")
+        ours = f'<span class="missing">{escape(absence)}</span>'
+        notes += [escape(price)] if price else []
     else:
         spread = "" if deviation is None else f" ± {fixed(deviation, decimals)}"
-        ours = f'{_emphasised(cell, decimals)}{spread} <span class="small">({count})</span>'
-    notes = []
+        ours = f'{_emphasised(cell, decimals)}{spread} <span class="small">({cell.seeds})</span>'
     if cell.diverged:
         notes.append(f"{cell.diverged} diverged")
-    if cell.published is not None:
-        published = with_spread(cell.published, cell.published_deviation, decimals)
-        notes.append(f"paper {published}")
+    if cell.paper is not None:
+        notes.append(f"paper {with_spread(cell.paper, cell.paper_deviation, decimals)}")
     if cell.difference is not None:
         notes.append(f"Δ {signed(cell.difference, decimals)}")
     return f'{ours}<div class="small">{"<br>".join(notes)}</div>'

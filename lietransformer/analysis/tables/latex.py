@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
+from lietransformer.analysis.prices import gpu_hours
 from lietransformer.analysis.tables.table import Cell, Column, Row, Table
-from lietransformer.analysis.tables.text import fixed, seeds, signed, with_spread
+from lietransformer.analysis.tables.text import fixed, signed, with_spread
 
 _FITS = 8  # columns: wider tables are made as wide as the text
 _SPECIAL = {
@@ -20,11 +21,20 @@ _SPECIAL = {
     "±": r"$\pm$",
     "−": r"$-$",
     "–": "--",
+    "≈": r"$\approx$",
+    "<": "$<$",
+    "†": r"$\dagger$",
+    "Δ": r"$\Delta$",
+    "“": "``",
+    "”": "''",
 }
 
 
 def render(table: Table) -> str:
-    """A table* to be included with \\input; rows of the paper's numbers stand below ours."""
+    """A table* to be included with \\input, and another for the table below, if there is one.
+
+    Rows of the paper's numbers stand below ours.
+    """
     width = len(table.columns)
     lines = [
         "% Made by `lietransformer tables`. Needs \\usepackage{booktabs,graphicx}.",
@@ -51,7 +61,7 @@ def render(table: Table) -> str:
             rf"  \caption{{{escape(table.title.partition(': ')[2])}. {notes}}}",
             rf"  \label{{tab:{table.name}}}",
             r"\end{table*}",
-            "",
+            render(table.below) if table.below else "",
         ]
     )
 
@@ -74,7 +84,9 @@ def _row_lines(row: Row, columns: tuple[Column, ...]) -> Iterator[str]:
         return
     yield _line(name, *_each(row, columns, _ours))
     yield _small_line("seeds", _each(row, columns, _seeds))
-    yield _small_line("published", _each(row, columns, _published))
+    if all(cell.paper is None for cell in row.cells):
+        return
+    yield _small_line("paper", _each(row, columns, _paper))
     yield _small_line("difference", _each(row, columns, _difference))
 
 
@@ -95,12 +107,12 @@ def _small_line(name: str, cells: list[str]) -> str:
 
 
 def _quoted(cell: Cell, decimals: int) -> str:
-    return "--" if cell.published is None else _emphasised(cell, decimals)
+    return "--" if cell.paper is None else _emphasised(cell, decimals)
 
 
 def _ours(cell: Cell, decimals: int) -> str:
     if cell.value is None:
-        return "missing"
+        return escape(cell.absence.partition(" (")[0])
     deviation = cell.ours.deviation
     spread = "" if deviation is None else rf" $\pm$ {fixed(deviation, decimals)}"
     return _emphasised(cell, decimals) + spread
@@ -115,14 +127,16 @@ def _emphasised(cell: Cell, decimals: int) -> str:
 
 
 def _seeds(cell: Cell, _decimals: int) -> str:
+    if cell.absence.startswith("not run") and cell.value is None:
+        return escape(gpu_hours(cell.hours))
     diverged = f", {cell.diverged} diverged" if cell.diverged else ""
-    return seeds(cell.ours.count, cell.planned) + diverged
+    return escape(cell.seeds + diverged)
 
 
-def _published(cell: Cell, decimals: int) -> str:
-    if cell.published is None:
+def _paper(cell: Cell, decimals: int) -> str:
+    if cell.paper is None:
         return "--"
-    return escape(with_spread(cell.published, cell.published_deviation, decimals))
+    return escape(with_spread(cell.paper, cell.paper_deviation, decimals))
 
 
 def _difference(cell: Cell, decimals: int) -> str:

@@ -1,13 +1,13 @@
 """A table as Markdown: each cell ours, the paper's, and the difference."""
 
 from lietransformer.analysis.tables.table import Cell, Row, Table
-from lietransformer.analysis.tables.text import fixed, seeds, signed, with_spread
+from lietransformer.analysis.tables.text import fixed, signed, with_spread
 
 _LINE = "<br>"
 
 
 def render(table: Table) -> str:
-    """The whole table, with its title and notes."""
+    """The whole table, with its title and notes, and any table below it."""
     headings = [_LINE.join(column.headings) for column in table.columns]
     lines = [
         f"### {table.title}",
@@ -22,7 +22,8 @@ def render(table: Table) -> str:
             lines.append(_line([f"*{section}*"] + [""] * len(headings)))
         lines.append(_line([_name(row), *_cells(row, table)]))
     notes = [f"- {note}" for note in table.notes]
-    return "\n".join([*lines, "", *notes, ""])
+    below = ["", render(table.below)] if table.below else [""]
+    return "\n".join([*lines, "", *notes, *below])
 
 
 def _line(cells: list[str]) -> str:
@@ -43,25 +44,23 @@ def _cells(row: Row, table: Table) -> list[str]:
 def _cell_lines(cell: Cell, decimals: int) -> list[str]:
     """All that is known about a cell."""
     if cell.is_quoted:
-        return ["–" if cell.published is None else _emphasised(cell, decimals)]
+        return ["–" if cell.paper is None else _emphasised(cell, decimals)]
     lines = [_ours(cell, decimals)]
     if cell.diverged:
         lines.append(f"{cell.diverged} diverged")
-    if cell.published is not None:
-        published = with_spread(cell.published, cell.published_deviation, decimals)
-        lines.append(f"paper {published}")
+    if cell.paper is not None:
+        lines.append(f"paper {with_spread(cell.paper, cell.paper_deviation, decimals)}")
     if cell.difference is not None:
         lines.append(f"Δ {signed(cell.difference, decimals)}")
     return lines
 
 
 def _ours(cell: Cell, decimals: int) -> str:
-    count = seeds(cell.ours.count, cell.planned)
     if cell.ours.mean is None:
-        return f"missing ({count})"
+        return cell.absence
     deviation = cell.ours.deviation
     spread = "" if deviation is None else f" ± {fixed(deviation, decimals)}"
-    return f"{_emphasised(cell, decimals)}{spread} ({count})"
+    return f"{_emphasised(cell, decimals)}{spread} ({cell.seeds})"
 
 
 def _emphasised(cell: Cell, decimals: int) -> str:

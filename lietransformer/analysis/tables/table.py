@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from lietransformer.analysis.runs import numbers
+from lietransformer.analysis.prices import not_run
+from lietransformer.analysis.runs import Sweep, numbers
 from lietransformer.analysis.statistics import Summary, summarise
 from lietransformer.analysis.tables.text import fixed
+
+PUBLISHED = "†"  # marks the number of published runs
 
 
 @dataclass(frozen=True)
@@ -34,18 +37,24 @@ class Cell:
     Attributes:
         ours: over the finished runs.
         planned: how many runs belong here.
-        diverged: how many of them diverged; they are left out of `ours`.
-        published: the paper's number; None where it has a dash.
-        published_deviation: its standard deviation, where the paper has one.
+        published: how many of those in `ours` are published runs; the others are local.
+        diverged: how many runs diverged; they are left out of `ours`.
+        paper: the paper's number; None where it has a dash.
+        paper_deviation: its standard deviation, where the paper has one.
+        absence: why there is no number of ours, to stand in its place.
+        hours: GPU-hours of the cell at the paper's scale, if they are known.
         is_quoted: the number was taken over from the paper, and we have no run of it.
         is_best_in_section, is_best: what the paper prints bold and underlined.
     """
 
     ours: Summary
     planned: int
+    published: int
     diverged: int
-    published: float | None
-    published_deviation: float | None = None
+    paper: float | None
+    paper_deviation: float | None = None
+    absence: str = ""
+    hours: float | None = None
     is_quoted: bool = False
     is_best_in_section: bool = False
     is_best: bool = False
@@ -53,32 +62,70 @@ class Cell:
     @property
     def value(self) -> float | None:
         """The number that stands in the table."""
-        return self.published if self.is_quoted else self.ours.mean
+        return self.paper if self.is_quoted else self.ours.mean
+
+    @property
+    def seeds(self) -> str:
+        """How many runs the number rests on, of how many, and which of them are published."""
+        local = self.ours.count - self.published
+        counts = (f"{self.published}{PUBLISHED}" if self.published else "", str(local or ""))
+        text = " + ".join(count for count in counts if count) or "0"
+        return text if self.ours.count == self.planned else f"{text} of {self.planned}"
+
+    @property
+    def source(self) -> str:
+        """Where the runs are from, for the CSV file."""
+        if self.ours.count == 0:
+            return ""
+        if self.published in (0, self.ours.count):
+            return "published" if self.published else "local"
+        return "both"
 
     @property
     def difference(self) -> float | None:
         """Ours less the paper's."""
-        if self.is_quoted or self.ours.mean is None or self.published is None:
+        if self.is_quoted or self.ours.mean is None or self.paper is None:
             return None
-        return self.ours.mean - self.published
+        return self.ours.mean - self.paper
 
 
 def cell_of(
-    runs: pd.DataFrame, metric: str, published: float | None, deviation: float | None = None
+    runs: pd.DataFrame,
+    metric: str,
+    paper: float | None,
+    deviation: float | None = None,
+    hours: float | None = None,
 ) -> Cell:
     """A cell of our runs."""
+    values = numbers(runs, metric)
+    published = runs.loc[runs["source"] == "published"]
     return Cell(
-        summarise(list(numbers(runs, metric).values())),
+        summarise(list(values.values())),
         planned=len(runs),
+        published=summarise(list(numbers(published, metric).values())).count,
         diverged=int((runs["status"] == "diverged").sum()),
-        published=published,
-        published_deviation=deviation,
+        paper=paper,
+        paper_deviation=deviation,
+        absence=_absence(runs, metric, hours),
+        hours=hours,
     )
 
 
-def quoted(published: float | None) -> Cell:
+def _absence(runs: pd.DataFrame, metric: str, hours: float | None) -> str:
+    """What became of runs without a number, or what they would cost."""
+    statuses = runs["status"]
+    if (statuses == "missing").all():
+        return not_run(hours)
+    if (statuses == "diverged").all():
+        return "all diverged"
+    if any(metric in names for names in runs["not_finite"]):
+        return "not finite"
+    return "not measured" if (statuses == "finished").any() else f"0 of {len(runs)} finished"
+
+
+def quoted(paper: float | None) -> Cell:
     """A cell taken over from the paper."""
-    return Cell(Summary(0), planned=0, diverged=0, published=published, is_quoted=True)
+    return Cell(Summary(0), planned=0, published=0, diverged=0, paper=paper, is_quoted=True)
 
 
 @dataclass(frozen=True)
@@ -106,6 +153,7 @@ class Table:
         title: what it shows.
         stub: what the lines of the heading are about.
         notes: sentences below it.
+        below: a further table in the same files, with the same labels of columns.
     """
 
     name: str
@@ -114,6 +162,17 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    below: "Table | None" = None
+
+
+def legend(sweep: Sweep) -> list[str]:
+    """What the numbers in brackets, and those of cells that were not run, mean."""
+    marks = (
+        f"In brackets: the seeds behind each of our numbers; {PUBLISHED} published runs, the "
+        "others of this machine."
+    )
+    hours = "“Not run” stands with the price of the paper's runs of this cell."
+    return [marks, *([hours] if sweep.prices.hours else []), *sweep.prices.note]
 
 
 def mark_best(

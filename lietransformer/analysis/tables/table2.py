@@ -4,9 +4,17 @@ from typing import NamedTuple
 
 from lietransformer.analysis.provenance import provenance
 from lietransformer.analysis.runs import Sweep
-from lietransformer.analysis.tables.table import Column, Row, Table, cell_of, mark_best, quoted
+from lietransformer.analysis.tables.table import (
+    Column,
+    Row,
+    Table,
+    cell_of,
+    legend,
+    mark_best,
+    quoted,
+)
 from lietransformer.reference import QM9Row
-from lietransformer.reference import table2 as published_table2
+from lietransformer.reference import table2 as paper_table2
 
 METRIC = "best/test/mae"
 # The rows that a reproduction has to run itself; others may be run, or else are quoted.
@@ -42,7 +50,7 @@ TASKS = {
 
 def build(sweep: Sweep) -> Table:
     """Table 2 from the runs of a sweep."""
-    rows = [_row(sweep, row) for row in published_table2()]
+    rows = [_row(sweep, row) for row in paper_table2()]
     columns = tuple(
         Column(
             {"task": name},
@@ -59,8 +67,8 @@ def build(sweep: Sweep) -> Table:
         columns,
         mark_best(rows, columns, lower_is_better=True),
         (
-            "Bold: best of the section. Underlined: best of all. Each of our numbers stands with "
-            "the seeds that it rests on.",
+            "Bold: best of the section. Underlined: best of all.",
+            *legend(sweep),
             "Quoted rows are the numbers that the paper prints; no run of ours is behind them. Its "
             "authors ran DimeNet++ and the rows of LieConv but LieConv-T3 + SO3 Aug themselves.",
             "Weights: those with the best validation error.",
@@ -76,7 +84,17 @@ def _row(sweep: Sweep, paper: QM9Row) -> Row:
     cells = tuple(
         quoted(paper.errors[task])
         if is_quoted
-        else cell_of(runs[runs["target"] == task], METRIC, paper.errors[task])
+        else cell_of(
+            runs[runs["target"] == task],
+            METRIC,
+            paper.errors[task],
+            hours=sweep.prices.total([configuration(paper.model, paper.augmentation, task)]),
+        )
         for task in TASKS
     )
     return Row(name, paper.section, cells, is_quoted)
+
+
+def configuration(model: str, augmentation: str, task: str) -> dict[str, str]:
+    """The labels of a cell's runs at the paper's scale."""
+    return {"task": "qm9", "model": model, "target": task, "augmentation": augmentation}

@@ -22,8 +22,3 @@ def with_spread(value: float, deviation: float | None, decimals: int) -> str:
     return fixed(value, decimals) + (
         "" if deviation is None else f" ± {fixed(deviation, decimals)}"
     )
-
-
-def seeds(count: int, planned: int) -> str:
-    """How many runs there are, and were to be."""
-    return f"{count}" if count == planned else f"{count} of {planned}"

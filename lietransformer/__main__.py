@@ -1,0 +1,7 @@
+"""`python -m lietransformer`, the same as the command `lietransformer`."""
+
+import sys
+
+from lietransformer.cli import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""The archive of published runs: `results/published`, in git with the code."""

@@ -1,0 +1,44 @@
+"""`lietransformer publish --check`: is the archive what its manifest says? Imports no torch."""
+
+from pathlib import Path
+
+from lietransformer.archive import readme
+from lietransformer.archive.layout import COPIED, README, Archive
+from lietransformer.files import read_json
+
+
+def check(archive: Archive) -> list[str]:
+    """All that is wrong with an archive, a sentence each."""
+    if not archive.exists:
+        return [f"there is no archive at {archive.path}"]
+    found = [*archive.problems(), *archive.strays()]
+    for name, run in archive.runs.items():
+        files = [f"{name}/{file}" for file in COPIED]
+        found += [f"{file} is not in the manifest" for file in files if file not in archive.files]
+        config = read_json(archive.path / name / "config.json") or {}
+        result = read_json(archive.path / name / "result.json") or {}
+        dataset = archive.manifest["datasets"].get(run["dataset"], {})
+        for what, here, there in (
+            ("hash of settings", run["hash"], config.get("hash")),
+            ("hash in the result", run["hash"], result.get("hash")),
+            ("commit", run["git_commit"], result.get("git_commit")),
+            ("dataset hash", dataset.get("content_hash"), result.get("dataset_hash")),
+        ):
+            if here != there:
+                found.append(f"{archive.path / name}: its {what} is not that of the manifest")
+    for name, weights in archive.manifest["weights"].items():
+        missing = [key for key in ("file", "card") if weights[key] not in archive.files]
+        found += [f"the {key} of the weights {name} is not in the manifest" for key in missing]
+    if not found and readme.text(archive) != _text(archive.path / README):
+        found.append(
+            f"{archive.path / README} is not what the manifest says: run `lietransformer "
+            "publish` to write it again"
+        )
+    return list(dict.fromkeys(found))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,369 @@
+"""Add finished runs to the archive: all of them or, if one is refused or the disk is full, none."""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lietransformer.archive import readme
+from lietransformer.archive.compact import write_compact_evaluation, write_trajectories
+from lietransformer.archive.layout import (
+    COPIED,
+    FOLDER,
+    MANIFEST,
+    README,
+    Archive,
+    run_name,
+    sha256,
+)
+from lietransformer.archive.weights import export_headlines
+from lietransformer.data.reader import DatasetFile
+from lietransformer.errors import UserError
+from lietransformer.files import cannot_write, exclusive, read_json
+from lietransformer.settings import validated
+from lietransformer.sweep.jobs import Configuration
+from lietransformer.sweep.plan import Plan
+from lietransformer.sweep.reading import resolve
+from lietransformer.training.config import RunConfig
+from lietransformer.training.run_folder import RunFolder, write_json
+
+TIERS = Path("workflow", "tiers")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_ABSOLUTE = re.compile(r'"(/|[A-Za-z]:\\\\)')
+_TOP_LEVEL = {README, "runs", "measurements", "trajectories", "weights"}
+_MEASURED = ("invariance", "complexity", "lifting")
+_RESULT = (
+    *("task", "model", "n_train", "target", "augmentation", "seed", "status", "hash", "test"),
+    *("dataset_hash", "git_commit", "machine", "cpu_seconds", "final", "epochs", "parameters"),
+)
+
+
+@dataclass
+class Publication:
+    """What one call of `publish` does.
+
+    Attributes:
+        added: runs that are new in the archive, by name.
+        known: runs that were there already.
+        unfinished: folders of runs that have not ended.
+        foreign: folders of runs that no tier with the paper's protocol plans.
+        others: further files that are new: measurements, trajectories, weights.
+    """
+
+    added: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def publish(results: Path, archive_path: Path | None = None) -> Publication:
+    """Add the finished runs and measurements of a results folder to the archive.
+
+    Args:
+        results: the folder with runs/, data/ and the measurements.
+        archive_path: the archive; results/published of the working directory by default.
+    """
+    if not results.is_dir():
+        raise UserError(f"There is no folder {results}. Give a results folder, such as results.")
+    path = archive_path or Path("results", FOLDER)
+    with exclusive(path.with_name(f".{path.name}.lock"), f"publishes to {path}"):
+        archive = Archive(path)
+        _require_archive(path)
+        archive.require_intact()
+        with _staging(path) as stage:
+            return _Publisher(results, archive, stage).run()
+
+
+def _require_archive(path: Path) -> None:
+    """Refuse a folder with other files than those of an archive, such as the results themselves."""
+    found = {own.name for own in path.iterdir()} if path.is_dir() else set()
+    if MANIFEST not in found and not found <= _TOP_LEVEL:
+        raise UserError(
+            f"{path} is not an archive of published runs: it has no {MANIFEST}, but other files "
+            f"such as {min(found - _TOP_LEVEL)}. Give an archive or a new folder."
+        )
+
+
+class _Publisher:
+    """Checks and stages everything first; only then files move into the archive."""
+
+    def __init__(self, results: Path, archive: Archive, stage: Path) -> None:
+        self.results = results
+        self.archive = archive
+        self.stage = stage
+        self.manifest: dict[str, Any] = json.loads(json.dumps(archive.manifest))
+        self.done = Publication()
+        self.obsolete: list[Path] = []  # files that the new manifest no longer has
+        self.plans = {tier: _plan(tier) for tier in ("workstation", "paper")}
+
+    def run(self) -> Publication:
+        self._add_datasets()
+        for folder, configuration in self._candidates():
+            self._add_run(folder, configuration)
+        self._add_measurements()
+        published = set(self.manifest["runs"])
+        self.done.others += write_trajectories(
+            self.results, published, self.archive.files, self.stage
+        )
+        self.done.others += export_headlines(self.results, self.manifest, self.stage)
+        self.manifest["sweep"] = _planned(self.plans["workstation"])
+        self._move_into_place()
+        return self.done
+
+    def _candidates(self) -> Iterator[tuple[RunFolder, Configuration]]:
+        """The finished runs that a tier with the paper's protocol plans."""
+        planned = {
+            each.folder.relative_to(plan.results): each
+            for plan in self.plans.values()
+            for each in plan.configurations
+        }
+        for file in sorted((self.results / "runs").rglob("config.json")):
+            folder = RunFolder(file.parent)
+            name = folder.path.relative_to(self.results)
+            if name.parent not in planned:
+                self.done.foreign.append(name.as_posix())
+            elif not folder.is_done:
+                self.done.unfinished.append(name.as_posix())
+            else:
+                yield folder, planned[name.parent]
+
+    def _add_run(self, folder: RunFolder, configuration: Configuration) -> None:
+        name = folder.path.relative_to(self.results).as_posix()
+        if name in self.manifest["runs"]:
+            self._require_same(folder, name)
+            self.done.known.append(name)
+            return
+        result = folder.result()
+        _require_protocol(folder, configuration, result)
+        self._require_dataset(configuration, result, folder)
+        target = self.stage / name
+        target.mkdir(parents=True)
+        for file in COPIED:
+            shutil.copyfile(folder.path / file, target / file)
+        if folder.evaluation_file.exists():
+            write_compact_evaluation(folder.evaluation_file, target / "evaluation.h5")
+        self.manifest["runs"][name] = {
+            **{key: result[key] for key in ("task", "model", "n_train", "target", "augmentation")},
+            "ablation": configuration.ablation,
+            "draw": folder.config().draw,
+            # n_train of the settings: null for all examples of the dataset.
+            "n_train": folder.config().n_train,
+            "seed": result["seed"],
+            "status": result["status"],
+            "hash": result["hash"],
+            "dataset": configuration.data.path.stem,
+            "git_commit": result["git_commit"],
+            "machine": {k: v for k, v in result["machine"].items() if k != "host"},
+            "core_hours": round(result["cpu_seconds"] / 3600, 3),
+        }
+        self.done.added.append(name)
+
+    def _require_same(self, folder: RunFolder, name: str) -> None:
+        for file in COPIED:
+            if sha256(folder.path / file) != self.archive.files[f"{name}/{file}"]["sha256"]:
+                raise UserError(
+                    f"{folder.path} differs from the published run of the same settings ({file}). "
+                    "Published runs are never replaced. Move yours away, or compare them with "
+                    f"`lietransformer verify {_name_with_seed(self.archive.runs[name])}`."
+                )
+
+    def _add_datasets(self) -> None:
+        """Content hashes of the sweep's datasets that are here."""
+        for kind, data in self.plans["workstation"].datasets.items():
+            file = self.results / "data" / data.path.name
+            if data.path.stem not in self.manifest["datasets"] and file.exists():
+                self.manifest["datasets"][data.path.stem] = {
+                    "kind": kind,
+                    "settings": data.settings,
+                    "content_hash": DatasetFile(file, kind=kind, verify=False).content_hash,
+                }
+
+    def _require_dataset(
+        self, configuration: Configuration, result: dict[str, Any], folder: RunFolder
+    ) -> None:
+        """All runs of a dataset were trained on the same bytes, those of its file if it is here."""
+        name, found = configuration.data.path.stem, result["dataset_hash"]
+        known = self.manifest["datasets"].get(name)
+        if known is None:
+            raise UserError(
+                f"{self.results / 'data' / name}.h5, which {folder.path} was trained on, is not "
+                "there. Generate it, so that its hash can be compared."
+            )
+        expected = known["content_hash"]
+        if found != expected:
+            raise UserError(
+                f"{folder.path} was trained on other data than {name} (content hash {found[:12]} "
+                f"instead of {expected[:12]}). Train it again on the dataset of the sweep."
+            )
+
+    def _add_measurements(self) -> None:
+        """Measurements at the settings of the plan; a published one stays."""
+        for name in _MEASURED:
+            stem = self.plans["workstation"].measurements[name].stem
+            source = self.results / f"{stem}.json"
+            if self.archive.measurement(stem) is None and source.exists():
+                commit = _read_object(source, "schema_version", "git_commit")["git_commit"]
+                if not _COMMIT.fullmatch(str(commit)):
+                    raise UserError(_not_of_a_commit(source, commit))
+                _require_no_absolute_path(source)
+                self._stage_measurement(source, f"{stem}.json")
+        prices = self.results / "prices.json"
+        if prices.exists():
+            _read_object(prices, "hours")
+            # Named by its content: a file of the archive is never replaced.
+            name, old = f"prices-{sha256(prices)[:8]}.json", self.archive.prices
+            if old is None or old.name != name:
+                self._stage_measurement(prices, name)
+                if old is not None:
+                    del self.manifest["files"][f"measurements/{old.name}"]
+                    self.obsolete.append(old)
+
+    def _stage_measurement(self, source: Path, name: str) -> None:
+        target = self.stage / "measurements" / name
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(source, target)
+        self.done.others.append(f"measurements/{name}")
+
+    def _move_into_place(self) -> None:
+        """Rename staged files into the archive, the manifest last. Undo it if that fails."""
+        archive, moved = self.archive.path, []
+        staged = sorted(path for path in self.stage.rglob("*") if path.is_file())
+        for path in staged:
+            entry = {"bytes": path.stat().st_size, "sha256": sha256(path)}
+            self.manifest["files"][path.relative_to(self.stage).as_posix()] = entry
+        try:
+            for path in staged:
+                target = archive / path.relative_to(self.stage)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
+                moved.append(target)
+            if self.manifest != self.archive.manifest:
+                write_json(archive / MANIFEST, self.manifest)
+        except BaseException as error:
+            for target in moved:
+                target.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise cannot_write(archive, error) from error
+            raise
+        for path in self.obsolete:
+            path.unlink(missing_ok=True)
+        readme.write(Archive(archive))
+
+
+@contextmanager
+def _staging(archive: Path) -> Iterator[Path]:
+    """A folder beside the archive, on the same file system; removed at the end."""
+    for left in archive.parent.glob(f".{archive.name}-*"):  # by a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{archive.name}-", dir=archive.parent))
+    except OSError as error:
+        raise cannot_write(archive, error) from error
+    try:
+        yield stage
+    except OSError as error:
+        raise cannot_write(archive, error) from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _plan(tier: str) -> Plan:
+    if not TIERS.is_dir():
+        raise UserError(
+            f"The tiers that define the protocol are not in {TIERS}. Run this in the project's "
+            "folder."
+        )
+    return Plan(resolve({"tier": tier, "tracking": "none"}, TIERS))
+
+
+def _planned(plan: Plan) -> dict[str, Any]:
+    """What the workstation tier plans, with folders relative to the archive."""
+    sweep = plan.manifest()
+    runs = [
+        {**run, "folder": run["folder"].removeprefix(f"{FOLDER}/"), "source": "published"}
+        for run in sweep["runs"]
+    ]
+    measurements = {name: f"measurements/{plan.measurements[name].stem}.json" for name in _MEASURED}
+    return {**sweep, "runs": runs, "measurements": measurements, "published": "only"}
+
+
+def _require_protocol(
+    folder: RunFolder, configuration: Configuration, result: dict[str, Any]
+) -> None:
+    """Refuse a run whose settings, hashes or commit are not those of the protocol."""
+    missing = [key for key in _RESULT if key not in result]
+    if missing:
+        raise UserError(f"{folder.result_file} lacks {', '.join(missing)}. Train the run again.")
+    stored, config = folder.read_config_json(), folder.config()
+    if folder.path.name != f"seed-{config.seed}":
+        raise UserError(f"{folder.path} holds seed {config.seed}. Rename the folder accordingly.")
+    given = {"seed": config.seed, "device": config.device, "threads": config.threads}
+    expected = validated(RunConfig, {**configuration.settings, **given}).identity
+    different = [name for name in expected if expected[name] != config.identity[name]]
+    if different:
+        raise UserError(
+            f"{folder.path} was not trained at the paper's protocol: it differs in "
+            f"{', '.join(different)}. Train it again with the settings of the sweep."
+        )
+    own = config.identity_hash(str(result["dataset_hash"]))
+    if not own == stored["hash"] == result.get("hash"):
+        raise UserError(
+            f"The hashes of settings and data in {folder.path} do not agree: its config.json or "
+            "result.json was edited, or belongs to another run. Train it again."
+        )
+    if not _COMMIT.fullmatch(str(result.get("git_commit"))):
+        raise UserError(_not_of_a_commit(folder.path, result.get("git_commit")))
+    records = folder.records()
+    steps = [record["step"] for record in records]
+    if not steps or steps != sorted(set(steps)) or records[-1] != result["final"]:
+        raise UserError(f"{folder.metrics_file} is not a complete curve. Train the run again.")
+    tests = [(result["test"] or {}).get(name) for name in config.test_weights]
+    is_tested = all(tests) and (folder.evaluation_file.exists() or config.task != "springs")
+    if not is_tested and result["status"] == "finished":
+        raise UserError(f"{folder.path} has not all of its tests. Train the run again.")
+    for file in COPIED:
+        _require_no_absolute_path(folder.path / file)
+
+
+def _read_object(file: Path, *keys: str) -> dict[str, Any]:
+    content = read_json(file)
+    if content is None or any(key not in content for key in keys):
+        raise UserError(f"{file} is not a measurement with {', '.join(keys)}. Measure again.")
+    return content
+
+
+def _not_of_a_commit(path: Path, commit: object) -> str:
+    return (
+        f"{path} was not made by a clean commit (git says {commit}). Only runs of committed code "
+        "are published: commit your changes and train it again."
+    )
+
+
+def _require_no_absolute_path(file: Path) -> None:
+    if _ABSOLUTE.search(file.read_text(encoding="utf-8")):
+        raise UserError(
+            f"{file} contains an absolute path, which means nothing on other machines. Train with "
+            "paths relative to the project's folder."
+        )
+
+
+def _name_with_seed(run: dict[str, Any]) -> str:
+    return f"{run_name(run)}/seed-{run['seed']}"
+
+
+def summary(done: Publication, archive: Archive) -> Iterable[str]:
+    """What was published, for the terminal."""
+    for name in (*done.added, *done.others):
+        yield f"added {name}"
+    yield (
+        f"{len(done.added)} runs added, {len(done.known)} already published, "
+        f"{len(done.unfinished)} not finished, {len(done.foreign)} not of the protocol"
+    )
+    yield f"{archive.path}: {len(Archive(archive.path).runs)} runs"

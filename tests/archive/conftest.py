@@ -1,0 +1,139 @@
+"""Small real runs at the protocol of small tiers, and an archive of them."""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lietransformer.archive import publish
+from lietransformer.archive.layout import Archive
+from lietransformer.data import constellations, springs
+from lietransformer.settings import validated
+from lietransformer.sweep.plan import Plan
+from lietransformer.sweep.reading import resolve
+from lietransformer.training import result
+from lietransformer.training.config import RunConfig
+from lietransformer.training.loop import Run
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+TIER = """
+published: only
+constellations:
+  data: {train: 16, validation: 8, test: 8}
+  models: [SetTransformer]
+  augmentations: [none]
+  seeds: 1
+  training: {epochs: 2, batch_size: 8}
+  by_model:
+    SetTransformer: {architecture: {width: 8, encoder_layers: 1, decoder_layers: 1}}
+springs:
+  data: {systems: 60, validation: 8, test: 8, long_chunk: 10}
+  training: {epochs: 40, evaluations: 20, compile: false}
+  by_model:
+    LieTransformer-T2: {architecture: {width: 16, layers: 1}}
+    LieConv-T2: {architecture: {width: 16, layers: 1}}
+    Fully-connected (Hamiltonian): {architecture: {width: 16, layers: 1}}
+  data_efficiency:
+    models: [Fully-connected (Hamiltonian), LieConv-T2, LieTransformer-T2]
+    n_train: [10]
+    seeds: 2
+  parameter_efficiency: {models: [], n_train: 10, seeds: 0}
+  ablations: {kinds: [], n_train: 10, seeds: 0}
+qm9: {data: {}, models: [], targets: [], augmentations: [none], seeds: 0}
+compute:
+  limits:
+    constellations: {runtime: 30, memory: 2000}
+    springs: {runtime: 30, memory: 2000}
+    qm9: {runtime: 30, memory: 2000}
+"""
+FULLY_CONNECTED = "springs/Fully-connected (Hamiltonian)/n10"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A working folder with tiers and finished runs.
+
+    Attributes:
+        root: the folder; it is the working directory.
+    """
+
+    root: Path
+
+    @property
+    def results(self) -> Path:
+        return Path("results")
+
+    @property
+    def archive(self) -> Archive:
+        """Read anew each time."""
+        return Archive(self.results / "published")
+
+    def run(self, model: str, seed: int = 0) -> Path:
+        """The folder of a run, by the beginning of its model's slug."""
+        return next(self.results.glob(f"runs/*/{model}*/*/seed-{seed}"))
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file of the archive and of the folder around it, except the runs."""
+        files = (path for path in self.results.rglob("*") if path.is_file())
+        kept = (path for path in files if path.relative_to(self.results).parts[0] != "runs")
+        return {str(path): path.read_bytes() for path in kept if path.suffix != ".h5"}
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tiers and all runs of the workstation tier; do not write to it."""
+    root = tmp_path_factory.mktemp("trained")
+    tiers = root / "workflow" / "tiers"
+    tiers.mkdir(parents=True)
+    for name in ("workstation", "paper"):
+        (tiers / f"{name}.yaml").write_text(TIER)
+    with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(result, "git_commit", lambda: COMMIT)
+        plan = Plan(resolve({"tier": "workstation", "tracking": "none"}, publish.TIERS))
+        springs.generate(
+            validated(springs.SpringsConfig, plan.datasets["springs"].settings),
+            plan.datasets["springs"].path,
+        )
+        constellations.generate(
+            validated(
+                constellations.ConstellationsConfig, plan.datasets["constellations"].settings
+            ),
+            plan.datasets["constellations"].path,
+        )
+        for configuration in plan.configurations:
+            for seed in configuration.seeds:
+                given = {"seed": seed, "device": "cpu", "threads": 1}
+                config = validated(RunConfig, {**configuration.settings, **given})
+                Run(config, configuration.run(seed)).execute()
+    return root
+
+
+@pytest.fixture
+def project(trained: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy to work in and to break; nothing is published yet."""
+    root = tmp_path / "project"
+    shutil.copytree(trained, root, copy_function=os.link)
+    for path in root.rglob("*.json*"):  # these may be edited; the large files are shared
+        text = path.read_bytes()
+        path.unlink()
+        path.write_bytes(text)
+    with contextlib.chdir(root):
+        yield Project(root)
+
+
+@pytest.fixture
+def published(project: Project) -> Project:
+    """The same with all runs published."""
+    publish.publish(project.results)
+    return project
+
+
+def edit(file: Path, **changes: object) -> None:
+    """Change values of a JSON file."""
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, **changes}))

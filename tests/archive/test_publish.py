@@ -1,0 +1,374 @@
+"""Publishing: what is taken, what is refused, and that a failure leaves the archive as it was."""
+
+import json
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lietransformer import cli
+from lietransformer.analysis.rollouts import step_error, trajectory_error
+from lietransformer.archive import publish as module
+from lietransformer.archive.checking import check
+from lietransformer.archive.layout import MANIFEST, README
+from lietransformer.archive.publish import publish
+from lietransformer.data.reader import DatasetFile
+from lietransformer.errors import UserError
+from lietransformer.files import exclusive
+from tests.archive.conftest import COMMIT, FULLY_CONNECTED, Project, edit
+
+RUNS = 7
+
+
+def test_finished_runs_are_published_with_their_files(project: Project) -> None:
+    done = publish(project.results)
+    assert len(done.added) == RUNS
+    archive = project.archive
+    assert check(archive) == []
+    for name, run in archive.runs.items():
+        for file in ("config.json", "result.json", "metrics.jsonl"):
+            published, original = archive.path / name / file, project.results / name / file
+            assert published.read_bytes() == original.read_bytes()
+        assert run["git_commit"] == COMMIT
+        assert run["core_hours"] >= 0
+        assert "host" not in run["machine"]
+    kinds = {entry["kind"] for entry in archive.manifest["datasets"].values()}
+    assert kinds == {"springs", "constellations"}
+
+
+def test_repeating_it_changes_nothing(published: Project) -> None:
+    before = published.contents()
+    done = publish(published.results)
+    assert (done.added, done.others, len(done.known)) == ([], [], RUNS)
+    assert published.contents() == before
+
+
+def test_later_runs_are_added_to_earlier_ones(project: Project) -> None:
+    late = project.run("lieconv")
+    shutil.move(late, project.root / "late")
+    assert len(publish(project.results).added) == RUNS - 1
+    assert not list(project.archive.path.glob("trajectories/*-seed-0.h5"))
+    shutil.move(project.root / "late", late)
+    done = publish(project.results)
+    assert done.added == [late.relative_to(project.results).as_posix()]
+    assert check(project.archive) == []
+
+
+def test_the_compact_evaluation_has_errors_per_step_and_trajectory(published: Project) -> None:
+    run = published.run("lieconv")
+    full = DatasetFile(run / "evaluation.h5")
+    small = published.archive.path / run.relative_to(published.results) / "evaluation.h5"
+    compact = DatasetFile(small, kind="evaluation")
+    squared = np.asarray(full.array("final/test_long/squared"), dtype=float)
+    assert np.array_equal(compact.array("final/test_long/step_error"), step_error(squared))
+    errors = trajectory_error(squared)
+    assert np.array_equal(compact.array("final/test_long/trajectory_error"), errors)
+    assert "final/test_long/positions" not in compact.names
+
+
+def test_paths_of_the_drawn_trajectories_are_kept(published: Project) -> None:
+    file = DatasetFile(published.archive.path / "trajectories" / "n10-seed-0.h5")
+    drawn = file.array("drawn")
+    full = DatasetFile(published.run("lieconv") / "evaluation.h5")
+    positions = np.asarray(full.array("final/test_long/positions"))[drawn]
+    assert np.array_equal(file.array("LieConv-T2"), positions)
+    truth = file.array("truth")
+    assert truth.shape == (len(drawn), positions.shape[1] + 1, *positions.shape[2:])
+
+
+def test_the_readme_says_what_is_there_and_what_is_not(project: Project) -> None:
+    shutil.rmtree(project.run("fully-connected", seed=1))
+    publish(project.results)
+    text = (project.archive.path / README).read_text()
+    assert f"| {FULLY_CONNECTED} | 0 | 2 |" in text
+    assert f"{COMMIT}: {RUNS - 1} runs" in text
+    assert "Of the 7 runs of the workstation tier 6 are here" in text
+
+
+def test_unfinished_and_foreign_runs_are_left_out(project: Project) -> None:
+    (project.run("lieconv") / "result.json").unlink()
+    other = project.run("lietransformer").parent
+    shutil.move(other, other.with_name("n10-00000000"))
+    done = publish(project.results)
+    assert (len(done.unfinished), len(done.foreign)) == (1, 2)
+    assert len(done.added) == RUNS - 3
+
+
+# ---- refusals
+
+
+def _edit_result(run: Path, **changes: object) -> None:
+    edit(run / "result.json", **changes)
+
+
+def _edit_setting(run: Path, name: str, value: object) -> None:
+    stored = json.loads((run / "config.json").read_text())
+    edit(run / "config.json", config={**stored["config"], name: value})
+
+
+def _without(run: Path, *keys: str) -> None:
+    content = json.loads((run / "result.json").read_text())
+    kept = {key: value for key, value in content.items() if key not in keys}
+    (run / "result.json").write_text(json.dumps(kept))
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "other data": (lambda run: _edit_result(run, dataset_hash="0" * 64), "hash"),
+    "edited result": (lambda run: _edit_result(run, hash="0" * 64), "do not agree"),
+    "edited settings": (lambda run: edit(run / "config.json", hash="0" * 64), "do not agree"),
+    "other protocol": (lambda run: _edit_setting(run, "epochs", 3), "differs in epochs"),
+    "other architecture": (
+        lambda run: _edit_setting(run, "architecture", {"width": 17}),
+        "differs in architecture",
+    ),
+    "another seed": (lambda run: _edit_setting(run, "seed", 7), "holds seed 7"),
+    "changed code": (lambda run: _edit_result(run, git_commit=f"{COMMIT}-dirty"), "clean commit"),
+    "no commit": (lambda run: _edit_result(run, git_commit=None), "clean commit"),
+    "absolute path": (lambda run: _edit_setting(run, "data", "/home/me/a.h5"), "absolute path"),
+    "cut curve at its end": (
+        lambda run: (run / "metrics.jsonl").write_text(
+            "".join((run / "metrics.jsonl").read_text().splitlines(keepends=True)[:3])
+        ),
+        "complete curve",
+    ),
+    "no test": (lambda run: _edit_result(run, test={}), "not all of its tests"),
+    "no evaluation": (lambda run: (run / "evaluation.h5").unlink(), "not all of its tests"),
+    "no machine": (lambda run: _without(run, "machine", "cpu_seconds"), "lacks machine, cpu_"),
+    "cut curve": (lambda run: (run / "metrics.jsonl").write_text(""), "complete curve"),
+    "not JSON": (lambda run: (run / "result.json").write_text("{"), "not JSON"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_run_that_does_not_fit_is_refused_and_nothing_is_published(
+    project: Project, case: str
+) -> None:
+    damage, message = REFUSED[case]
+    damage(project.run("fully-connected"))
+    before = project.contents()
+    with pytest.raises(UserError, match=message):
+        publish(project.results)
+    assert project.contents() == before
+
+
+def test_a_folder_that_is_not_an_archive_is_refused(project: Project) -> None:
+    before = project.contents()
+    with pytest.raises(UserError, match="not an archive of published runs"):
+        publish(Path("results"), Path("results"))
+    assert project.contents() == before
+
+
+def test_a_run_on_other_data_of_the_same_name_is_refused(project: Project) -> None:
+    """Its hashes agree with each other, but not with the dataset of the sweep."""
+    run = project.run("fully-connected")
+    from lietransformer.training.run_folder import RunFolder  # noqa: PLC0415
+
+    own = RunFolder(run).config().identity_hash("0" * 64)
+    edit(run / "config.json", hash=own)
+    _edit_result(run, hash=own, dataset_hash="0" * 64)
+    with pytest.raises(UserError, match="trained on other data"):
+        publish(project.results)
+    assert not project.archive.exists
+
+
+def test_a_published_run_is_never_replaced(published: Project) -> None:
+    _edit_result(published.run("fully-connected"), peak_memory_gb=1.0)
+    before = published.contents()
+    with pytest.raises(UserError, match=r"differs from the published run.*never replaced"):
+        publish(published.results)
+    assert published.contents() == before
+
+
+def test_a_damaged_archive_is_not_added_to(published: Project) -> None:
+    (
+        published.archive.path / published.run("lieconv").relative_to("results") / "result.json"
+    ).unlink()
+    with pytest.raises(UserError, match=r"damaged.*is missing.*git checkout"):
+        publish(published.results)
+
+
+def test_two_at_a_time_are_refused(project: Project) -> None:
+    lock = project.results / ".published.lock"
+    with exclusive(lock, "publishes"), pytest.raises(UserError, match="only process"):
+        publish(project.results)
+    assert len(publish(project.results).added) == RUNS
+
+
+@pytest.mark.parametrize("step", ["copyfile", "manifest", "rename"])
+def test_a_full_disk_leaves_the_archive_as_it_was(
+    published: Project, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    archive = published.archive.path
+    late = published.run("lieconv").relative_to(published.results).as_posix()
+    _unpublish(published, late)
+    before = published.contents()
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    if step == "copyfile":
+        monkeypatch.setattr(shutil, "copyfile", full)
+    elif step == "manifest":
+        monkeypatch.setattr(module, "write_json", full)
+    else:
+        calls: list[Path] = []
+        rename = Path.replace
+
+        def third_fails(self: Path, target: Path) -> Path:
+            calls.append(self)
+            return full() if len(calls) == 3 else rename(self, target)
+
+        monkeypatch.setattr(Path, "replace", third_fails)
+    with pytest.raises(UserError, match="no space left"):
+        publish(published.results)
+    monkeypatch.undo()
+    os.chdir(published.root)
+    assert published.contents() == before
+    assert not [path for path in archive.parent.iterdir() if path.name.startswith(".published")]
+    assert publish(published.results).added == [late]
+
+
+def _unpublish(project: Project, folder: str) -> None:
+    """Make the archive one that never had this run."""
+    archive = project.archive
+    manifest = archive.manifest
+    shutil.rmtree(archive.path / folder)
+    del manifest["runs"][folder]
+    manifest["files"] = {k: v for k, v in manifest["files"].items() if not k.startswith(folder)}
+    (archive.path / MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_a_killed_publish_is_repeated(project: Project) -> None:
+    """Killed after all files have moved, before the manifest knows them."""
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=_publish_and_die, args=(project.results,))
+    child.start()
+    child.join()
+    assert child.exitcode == 9
+    assert not project.archive.exists
+    assert len(publish(project.results).added) == RUNS
+    assert check(project.archive) == []
+
+
+def _publish_and_die(results: Path) -> None:
+    module.write_json = lambda *_: os._exit(9)  # type: ignore[attr-defined]
+    publish(results)
+
+
+def test_new_prices_take_the_place_of_old_ones(
+    published: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = published.results / "prices.json"
+    prices.write_text('{"hours": {"a": 1}}')
+    publish(published.results)
+    old = published.archive.prices
+    assert old is not None
+    prices.write_text('{"hours": {"a": 2}}')
+    before = published.contents()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_json", full)
+        with pytest.raises(UserError, match="no space left"):
+            publish(published.results)
+    assert published.contents() == before
+    publish(published.results)
+    new = published.archive.prices
+    assert new is not None
+    assert json.loads(new.read_text()) == {"hours": {"a": 2}}
+    assert not old.exists()
+    assert check(published.archive) == []
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"git_commit": null}'])
+def test_a_measurement_that_is_none_is_refused(project: Project, text: str) -> None:
+    plan = module._plan("workstation")
+    (project.results / plan.measurements["invariance"].name).write_text(text)
+    with pytest.raises(UserError, match="not a measurement"):
+        publish(project.results)
+    assert not project.archive.exists
+
+
+# ---- checking
+
+
+def test_check_finds_a_flipped_bit_in_every_file(published: Project) -> None:
+    archive = published.archive
+    for name in [*archive.files, README]:
+        file = archive.path / name
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(bytes(content))
+        assert any(name in problem for problem in check(published.archive)), name
+        content[len(content) // 2] ^= 1
+        file.write_bytes(bytes(content))
+    assert check(published.archive) == []
+
+
+def test_check_finds_missing_truncated_and_unknown_files(published: Project) -> None:
+    archive = published.archive
+    name = next(name for name in archive.files if name.endswith("metrics.jsonl"))
+    file = archive.path / name
+    content = file.read_bytes()
+    file.write_bytes(content[:-5])
+    assert any("bytes instead of" in problem for problem in check(published.archive))
+    file.unlink()
+    assert any("is missing" in problem for problem in check(published.archive))
+    file.write_bytes(content)
+    (archive.path / "stray.txt").write_text("x")
+    assert any("not in the manifest" in problem for problem in check(published.archive))
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("runs", 3),
+        ("runs", {"a": {"task": "springs"}}),
+        ("files", {"a": None}),
+        ("files", {"../../a": {"bytes": 1, "sha256": "0"}}),
+        ("files", {"/etc/passwd": {"bytes": 1, "sha256": "0"}}),
+        ("weights", {"a": {}}),
+        ("datasets", {"a": 1}),
+        ("sweep", {"runs": 5}),
+    ],
+)
+def test_a_manifest_of_another_form_is_an_error(
+    published: Project, place: str, value: object
+) -> None:
+    edit(published.archive.path / MANIFEST, **{place: value})
+    with pytest.raises(UserError, match=rf"not a manifest.*{place}.*git checkout"):
+        check(published.archive)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema_version": 99}', "null"])
+def test_a_damaged_manifest_is_an_error(published: Project, text: str) -> None:
+    (published.archive.path / MANIFEST).write_text(text)
+    with pytest.raises(UserError, match=r"MANIFEST.*Restore it with `git checkout"):
+        check(published.archive)
+
+
+@pytest.mark.parametrize("key", ["hash", "git_commit", "dataset"])
+def test_a_manifest_that_does_not_fit_the_runs_is_found(published: Project, key: str) -> None:
+    file = published.archive.path / MANIFEST
+    manifest = json.loads(file.read_text())
+    next(iter(manifest["runs"].values()))[key] = "other"
+    file.write_text(json.dumps(manifest))
+    assert any("is not that of the manifest" in problem for problem in check(published.archive))
+
+
+def test_the_command(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["publish"]) == 0
+    assert f"{RUNS} runs added" in capsys.readouterr().out
+    assert cli.main(["publish", "--check"]) == 0
+    assert f"{RUNS} runs, all intact" in capsys.readouterr().out
+    next(project.archive.path.rglob("metrics.jsonl")).unlink()
+    assert cli.main(["publish", "--check"]) == 1
+    assert cli.main(["publish", "nowhere"]) == 1
+    assert "There is no folder nowhere" in capsys.readouterr().err

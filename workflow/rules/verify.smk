@@ -1,0 +1,58 @@
+# Do the published runs come back? First their datasets, by content hash, then a sample of the runs.
+
+
+localrules:
+    verified,
+
+
+rule verify:
+    input:
+        [ancient(data.path) for data in PLAN.datasets.values()],
+        PLAN.archive.path / MANIFEST,
+    output:
+        RESULTS / "verification.json",
+    log:
+        RESULTS / "logs/verification.log",
+    benchmark:
+        RESULTS / "benchmarks/verification.tsv"
+    conda:
+        ENVIRONMENT
+    # All cores: it trains as many runs at once as it has.
+    threads: 1000
+    resources:
+        runtime=lambda wildcards, attempt: (30 + int(SWEEP.verification.seconds / 60))
+        * attempt,
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        cpus_per_task=lambda wildcards, threads: threads,
+    params:
+        budget=SWEEP.verification.budget,
+        seed=SWEEP.verification.seed,
+    message:
+        "Verifying published runs, for {params.budget}"
+    # A run that does not come back is shown in the report; `verified` fails. exec: a signal reaches it.
+    shell:
+        "exec lietransformer verify --budget {params.budget} --seed {params.seed} --cores {threads}"
+        " --report-only --out {output} >{log} 2>&1"
+
+
+rule verified:
+    input:
+        RESULTS / "report.html",
+        tracking("summary"),
+        verification=RESULTS / "verification.json",
+    output:
+        touch(RESULTS / "verified"),
+    log:
+        RESULTS / "logs/verified.log",
+    benchmark:
+        RESULTS / "benchmarks/verified.tsv"
+    conda:
+        ENVIRONMENT
+    threads: 1
+    resources:
+        runtime=10,
+        mem_mb=1000,
+    message:
+        "Published runs beside those that were trained again"
+    shell:
+        "lietransformer verify --show {input.verification} 2>&1 | tee {log}"
