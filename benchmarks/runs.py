@@ -33,10 +33,10 @@ from lietransformer.data.qm9 import QM9Config
 from lietransformer.data.springs import SpringsConfig
 from lietransformer.forecast.estimate import subject_of
 from lietransformer.forecast.workload import workload
+from lietransformer.processes import available_cores
 from lietransformer.sweep.jobs import Configuration
 from lietransformer.sweep.plan import Plan
 from lietransformer.sweep.reading import resolve
-from lietransformer.training.config import available_cores
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.step import TrainingStep
 

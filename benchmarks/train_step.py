@@ -34,8 +34,9 @@ from benchmarks.comparison import (
 )
 from lietransformer.data.batches import to_device
 from lietransformer.data.qm9 import PROPERTIES
+from lietransformer.processes import available_cores
 from lietransformer.tasks.base import TaskName
-from lietransformer.training.config import RunConfig, available_cores
+from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.machine import peak_memory_gb
 from lietransformer.training.step import TrainingStep

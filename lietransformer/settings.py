@@ -1,5 +1,6 @@
 """Settings: typed, documented, built once from YAML and from the command line."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +11,15 @@ from pydantic import BaseModel, ValidationError
 from lietransformer.errors import UserError, explain
 
 AnySettings = TypeVar("AnySettings", bound=BaseModel)
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def in_seconds(text: str) -> float:
+    """A time such as 90s, 15m or 2h as a number."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if found is None:
+        raise ValueError("a time such as 90s, 15m or 2h")
+    return float(found[1]) * _SECONDS[found[2]]
 
 
 def read_settings(path: Path | None = None, overrides: Sequence[str] = ()) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import signal
 import sys
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 from lietransformer.errors import UserError
 from lietransformer.options import add_results_argument, at_least_one
-
-_UNITS = {"s": 1, "m": 60, "h": 3600}
+from lietransformer.processes import available_cores
+from lietransformer.settings import in_seconds
 
 
 def add_parsers(commands: Any) -> None:
@@ -73,10 +72,10 @@ def add_parsers(commands: Any) -> None:
 
 
 def _duration(given: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", given)
-    if found is None:
-        raise argparse.ArgumentTypeError("expected a time such as 90s, 15m or 2h")
-    return float(found[1]) * _UNITS[found[2]]
+    try:
+        return in_seconds(given)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected {error}") from error
 
 
 def _publish(options: argparse.Namespace) -> int:
@@ -137,9 +136,8 @@ def _verified(options: argparse.Namespace) -> dict[str, Any]:
     datasets = verify.check_datasets(archive, options.results, needed)
     usable = {check.name for check in datasets if check.verdict == "identical"}
     chosen = [folder for folder in chosen if archive.runs[folder]["dataset"] in usable]
-    trainer = verify.Trainer(
-        archive, options.results, budget, options.cores or verify.available_cores()
-    )
+    cores = options.cores or available_cores()
+    trainer = verify.Trainer(archive, options.results, budget, cores)
     runs = trainer.train(chosen)
 
     # Only now: these import torch, and training has its own processes.

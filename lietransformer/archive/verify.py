@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from lietransformer.archive.comparison import RunCheck, compare, epochs_of
 from lietransformer.archive.layout import Archive, run_name
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.processes import end_with
 
 SCHEMA_VERSION = 1
 SHARE = 3  # a run that cannot end in time gets one third of the budget
@@ -147,7 +149,12 @@ class Trainer:
         log = target.parent / f"{target.name}.log"
         started = time.monotonic()
         with open(log, "wb") as output:
-            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            child = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                preexec_fn=partial(end_with, os.getpid()),  # noqa: PLW1509 (a system call alone)
+            )
             with self._lock:
                 self._children.add(child)
                 if self._stopped:
@@ -279,8 +286,3 @@ def text(content: dict[str, Any]) -> Iterator[str]:
     verdicts = Counter(check["verdict"] for check in content["runs"])
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     yield f"Trained again: {counts or 'no run, so nothing was verified'}."
-
-
-def available_cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

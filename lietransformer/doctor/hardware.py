@@ -11,7 +11,7 @@ import psutil
 import torch
 
 from lietransformer.doctor.findings import Finding, size
-from lietransformer.training.config import available_cores
+from lietransformer.processes import available_cores
 
 # Runs take 0.5 to 5 GB, see the README.
 _LITTLE_MEMORY = 2e9

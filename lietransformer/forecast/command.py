@@ -102,10 +102,10 @@ def _forecast(options: argparse.Namespace) -> int:
 
     from lietransformer.forecast.forecast import Forecast
     from lietransformer.forecast.measuring import Measurements, measure_all, subjects_of
+    from lietransformer.processes import available_cores
     from lietransformer.settings import read_settings
     from lietransformer.sweep.plan import Plan
     from lietransformer.sweep.reading import merged, resolve
-    from lietransformer.training.config import available_cores
     from lietransformer.training.run_folder import write_json
 
     # As Snakemake does it: what is given within a key leaves the rest of the key as it is.

@@ -1,19 +1,17 @@
 """The settings of a sweep, as config.yaml and the tiers give them: typed, and refused if wrong."""
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lietransformer.data.augmentation import Augmentation
+from lietransformer.settings import in_seconds
 from lietransformer.tasks.base import TaskName
 
 Tier = Literal["smoke", "workstation", "paper"]
 Published = Literal["use", "only", "ignore"]
 Ablation = Literal["softmax", "log_lift"]
 _Settings = dict[str, Any]
-_TIME = r"0|\d+(\.\d+)?[smh]"
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 # What a sweep says elsewhere, or what the workflow decides.
 _NOT_FOR_TRAINING = (
@@ -40,8 +38,11 @@ def _are_settings_of_a_run(value: object) -> object:
 
 def _is_a_time(value: object) -> object:
     text = str(value)
-    if isinstance(value, bool) or not re.fullmatch(_TIME, text):
-        raise ValueError("must be a time such as 90s, 15m or 2h, or 0 for no verification")
+    if text != "0":
+        try:
+            in_seconds(text)
+        except ValueError as error:
+            raise ValueError(f"must be {error}, or 0 for no verification") from error
     return text
 
 
@@ -173,7 +174,7 @@ class Verification(_Part):
     @property
     def seconds(self) -> float:
         """The budget as a number."""
-        return 0.0 if self.budget == "0" else float(self.budget[:-1]) * _SECONDS[self.budget[-1]]
+        return 0.0 if self.budget == "0" else in_seconds(self.budget)
 
 
 class SweepConfig(_Part):

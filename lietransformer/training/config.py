@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
 from lietransformer.models.presets import Preset, get_preset, presets
+from lietransformer.processes import available_cores
 from lietransformer.settings import read_settings, validated
 from lietransformer.tasks.base import TaskName
 from lietransformer.training.architecture import changed
@@ -259,11 +259,6 @@ def read_runs(path: Path | None, overrides: Sequence[str] = ()) -> tuple[list[Ru
 def best_device() -> Device:
     """What "auto" stands for on this machine."""
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def available_cores() -> int:
-    """The cores this process may use: fewer than the machine's inside a cluster job."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _qm9_settings(model: str) -> dict[str, Any]:

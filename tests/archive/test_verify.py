@@ -3,7 +3,10 @@
 import json
 import math
 import shutil
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +146,40 @@ def test_a_run_that_cannot_end_in_time_gets_a_share_of_the_budget(
     (check,) = trainer.train(choose(published.archive, [RUN], seed=0))
     assert (check.trained_epochs < 20) == is_stopped
     assert check.seconds < 60
+
+
+def test_killed_it_takes_its_runs_with_it(published: Project) -> None:
+    """Also by SIGKILL: a run that trained on would be in the way of the next verification."""
+    marker = published.root / "stopped"
+    script = published.root / "training.py"
+    script.write_text(
+        "import pathlib, signal, sys, time\n"
+        f"stopped = pathlib.Path({str(marker)!r})\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (stopped.touch(), sys.exit(75)))\n"
+        f"pathlib.Path({str(published.root / 'started')!r}).touch()\n"
+        "time.sleep(120)\n"
+    )
+    program = (
+        "import sys\n"
+        "from lietransformer import cli\n"
+        "from lietransformer.archive import verify\n"
+        f"verify._LIETRANSFORMER = (sys.executable, {str(script)!r})\n"
+        f"cli.main(['verify', {RUN!r}])\n"
+    )
+    verification = subprocess.Popen([sys.executable, "-c", program], cwd=published.root)
+    try:
+        wait_until((published.root / "started").exists)
+    finally:
+        verification.kill()
+        verification.wait()
+    wait_until(marker.exists)
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_run_that_fails_is_not_hidden(published: Project) -> None:
