@@ -70,7 +70,7 @@ rule all:
         [files_of_figure(name) for name in FIGURES],
         RESULTS / "sweep.json",
         PLAN.measurements.values(),
-        runs_of(*sum(PARTS.values(), [])),
+        runs_of(*sum(PARTS.values(), ())),
         tracking(*PARTS, "summary"),
         verification("verified"),
     message:
@@ -90,6 +90,6 @@ include: "workflow/rules/targets.smk"
 onsuccess:
     # `make reproduce` says it itself, also where there was nothing to do.
     if "PLACES_ARE_TOLD" not in os.environ:
-        from lietransformer.analysis.places import places
+        from lietransformer.report.places import places
 
         print(places(RESULTS))

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from lietransformer.tasks.base import TaskName
+from lietransformer.experiments.registry import TaskName
 from lietransformer.training.machine import describe_machine
 
 BASELINE = Path(__file__).with_name("baseline.json")

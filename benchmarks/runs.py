@@ -28,9 +28,9 @@ from typing import Any
 
 from benchmarks.comparison import ROWS, Row
 from benchmarks.train_step import RowFailed, generate, paper_config, run_config
-from lietransformer.data.constellations import ConstellationsConfig
-from lietransformer.data.qm9 import QM9Config
-from lietransformer.data.springs import SpringsConfig
+from lietransformer.experiments.constellations.dataset import ConstellationsConfig
+from lietransformer.experiments.qm9.dataset import QM9Config
+from lietransformer.experiments.springs.dataset import SpringsConfig
 from lietransformer.forecast.estimate import subject_of
 from lietransformer.forecast.workload import workload
 from lietransformer.processes import available_cores

@@ -33,9 +33,9 @@ from benchmarks.comparison import (
     write_baseline,
 )
 from lietransformer.data.batches import to_device
-from lietransformer.data.qm9 import PROPERTIES
+from lietransformer.experiments.qm9.properties import PROPERTIES
+from lietransformer.experiments.registry import TaskName
 from lietransformer.processes import available_cores
-from lietransformer.tasks.base import TaskName
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.machine import peak_memory_gb

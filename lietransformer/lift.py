@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lietransformer.clouds import LiftedCloud, PointCloud
 from lietransformer.errors import explain, require_choice
 from lietransformer.groups import Group
 from lietransformer.precision import in_full_precision
-from lietransformer.random import require_generator, uniform_angle
-from lietransformer.types import LiftedCloud, PointCloud
+from lietransformer.rng import require_generator, uniform_angle
 
 LiftScheme = Literal["exact", "random", "evenly_spaced", "subgroup"]
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lietransformer.parts import can_be_split
+from lietransformer.checkpointing import can_be_split
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from typing import get_args
 
 import torch
 
+from lietransformer.clouds import PointCloud
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig
 from lietransformer.models import LieTransformer, LieTransformerConfig
@@ -15,7 +16,6 @@ from lietransformer.nn.attention import (
     LocationKind,
     NormalisationKind,
 )
-from lietransformer.types import PointCloud
 
 # Groups whose lift is exact, and so is the invariance of a model.
 EXACT_GROUPS = [

@@ -10,8 +10,10 @@ import torch
 from hypothesis import settings
 from mlflow import MlflowClient
 
-from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.springs import dataset as springs
 from tests.browser import Browser, open_browser
 
 # Small tensors: the suite gains from more processes, not from more threads in each.

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from lietransformer.native import library
+from lietransformer.kernels import build as library
 
 # Set by .ci/run: there, what is missing fails.
 IS_ALL_REQUIRED = "LIETRANSFORMER_REQUIRE_ALL" in os.environ

@@ -13,7 +13,7 @@ PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 # In a process of its own: how it gets its memory cannot be changed back.
 PROGRAM = """
 import resource, sys, torch
-from lietransformer.allocation import keep_freed_memory
+from lietransformer.training.allocation import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lietransformer.cli import main
-from lietransformer.models import presets
+from lietransformer.experiments.registry import presets
 from lietransformer.reference import parameter_counts
 
 

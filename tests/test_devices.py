@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lietransformer.groups import get_group
-from lietransformer.neighbourhood import NeighbourhoodConfig
+from lietransformer.pairs import NeighbourhoodConfig
 from tests.cases import ALL_GROUPS, build, random_cloud, seeded
 
 

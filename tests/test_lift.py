@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
+from lietransformer.clouds import PointCloud
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig, lift
 from lietransformer.testing import transform
-from lietransformer.types import PointCloud
 from tests.cases import ALL_GROUPS, default_lift, random_cloud, seeded
 
 

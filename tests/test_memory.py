@@ -17,8 +17,10 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from lietransformer.complexity.cost import peak_bytes
-from lietransformer.complexity.steps import training_step
+from lietransformer.clouds import PointCloud
+from lietransformer.experiments.cost.cost import peak_bytes
+from lietransformer.experiments.cost.steps import training_step
+from lietransformer.kernels import fused_attention, fused_mlp
 from lietransformer.lift import LiftConfig
 from lietransformer.models import (
     GraphNetwork,
@@ -30,9 +32,8 @@ from lietransformer.models import (
     SetTransformer,
     SetTransformerConfig,
 )
-from lietransformer.neighbourhood import NeighbourhoodConfig
-from lietransformer.nn import AttentionConfig, fused_attention, fused_mlp
-from lietransformer.types import PointCloud
+from lietransformer.nn import AttentionConfig
+from lietransformer.pairs import NeighbourhoodConfig
 from tests.cases import seeded
 
 LIMIT_IN_GIB = 1.5
@@ -48,9 +49,9 @@ PROGRAM = textwrap.dedent(
 
     from lietransformer.lift import LiftConfig
     from lietransformer.models import LieTransformer, LieTransformerConfig
-    from lietransformer.neighbourhood import NeighbourhoodConfig
+    from lietransformer.pairs import NeighbourhoodConfig
     from lietransformer.nn import AttentionConfig
-    from lietransformer.types import PointCloud
+    from lietransformer.clouds import PointCloud
 
     group, lift, content, combination, points = sys.argv[1:]
     config = LieTransformerConfig(

@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from lietransformer.clouds import LiftedCloud, PointCloud
 from lietransformer.groups import get_group
 from lietransformer.lift import lift
-from lietransformer.neighbourhood import (
+from lietransformer.pairs import (
     NeighbourhoodConfig,
     PairGeometry,
     choose_neighbours,
@@ -17,7 +18,6 @@ from lietransformer.neighbourhood import (
     pairs_of_layers,
 )
 from lietransformer.testing import assert_invariant, assert_permutation_invariant, transform
-from lietransformer.types import LiftedCloud, PointCloud
 from tests.cases import (
     ALL_GROUPS,
     EXACT_GROUPS,
@@ -245,7 +245,7 @@ def test_distances_computed_in_pieces_choose_the_same(monkeypatch: pytest.Monkey
     group = get_group("SE(2)")
     lifted = lifted_cloud("SE(2)")
     whole, _ = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=4))
-    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lietransformer.pairs._PAIRS_AT_ONCE", 100)
     pieces, _ = choose_neighbours(lifted, group, NeighbourhoodConfig(ball=4))
     assert torch.equal(whole, pieces)
 
@@ -268,7 +268,7 @@ def test_features_computed_in_pieces_are_the_same(
         return [features, *torch.autograd.grad(features.square().sum(), positions)]
 
     whole = features_and_gradient()
-    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 50)
+    monkeypatch.setattr("lietransformer.pairs._PAIRS_AT_ONCE", 50)
     torch.testing.assert_close(features_and_gradient(), whole, rtol=1e-12, atol=1e-12)
 
 
@@ -283,7 +283,7 @@ def test_a_radius_needs_memory_for_its_largest_ball(
     whole = pair_geometry(lifted, group, config)
     assert whole.indices is None
     assert whole.ball_sizes is not None
-    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lietransformer.pairs._PAIRS_AT_ONCE", 100)
     pieces = pair_geometry(lifted, group, config)
     assert pieces.ball_sizes is not None
     assert torch.equal(pieces.ball_sizes, whole.ball_sizes)
@@ -302,7 +302,7 @@ def test_a_radius_in_pieces_gives_the_same_output(monkeypatch: pytest.MonkeyPatc
     model = build("SE(2)", neighbourhood=NeighbourhoodConfig(radius=0.7))
     lifted = lifted_cloud("SE(2)", points=15)
     whole = model.forward_lifted(lifted)
-    monkeypatch.setattr("lietransformer.neighbourhood._PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr("lietransformer.pairs._PAIRS_AT_ONCE", 100)
     torch.testing.assert_close(model.forward_lifted(lifted), whole)
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.models import LieTransformer, LieTransformerConfig
-from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig
 from lietransformer.packing import Packing
-from lietransformer.types import PointCloud
+from lietransformer.pairs import NeighbourhoodConfig
 from tests.cases import random_cloud, seeded
 from tests.models.builders import lie_resnet
 

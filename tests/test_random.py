@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from lietransformer.random import stream
+from lietransformer.rng import stream
 
 
 def test_a_stream_is_the_same_whenever_it_is_asked_for() -> None:

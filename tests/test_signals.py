@@ -10,7 +10,7 @@ import pytest
 
 from lietransformer.data.writer import create_dataset
 from lietransformer.files import PatientFile
-from lietransformer.signals import undisturbed
+from lietransformer.interruption import undisturbed
 
 
 @pytest.fixture(autouse=True)

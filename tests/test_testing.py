@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import LiftedCloud, PointCloud
 from lietransformer.groups import Group, get_group
 from lietransformer.groups.so2 import SO2
 from lietransformer.groups.so3 import SO3
@@ -20,7 +21,6 @@ from lietransformer.testing import (
     invariance_error,
     relative_error,
 )
-from lietransformer.types import LiftedCloud, PointCloud
 from tests.cases import random_cloud, seeded
 
 CLOUD = random_cloud("T(2)", masked=False)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lietransformer.types import LiftedCloud, PointCloud
+from lietransformer.clouds import LiftedCloud, PointCloud
 
 
 def test_defaults_are_constant_features_and_all_points() -> None:

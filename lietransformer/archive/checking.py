@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from lietransformer.archive import readme
-from lietransformer.archive.layout import COPIED, README, Archive
 from lietransformer.files import read_json
+from lietransformer.layout import COPIED, README, Archive
 
 
 def check(archive: Archive) -> list[str]:

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
-from lietransformer.analysis.figures.pairs import find_pair
-from lietransformer.analysis.rollouts import (
+from lietransformer.data.reader import DatasetFile
+from lietransformer.data.writer import create_dataset
+from lietransformer.experiments.springs.figures.pairs import find_pair
+from lietransformer.experiments.springs.rollouts import (
     TRANSFORMER,
     predicted_positions,
     step_error,
     trajectory_error,
 )
-from lietransformer.analysis.runs import read_sweep
-from lietransformer.data.reader import DatasetFile
-from lietransformer.data.writer import create_dataset
+from lietransformer.report.runs import read_sweep
 
 _KEPT = ("best/test", "final/test_long")  # what tables, figures and claims read
 

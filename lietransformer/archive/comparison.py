@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lietransformer.archive.layout import Archive, run_name
 from lietransformer.files import read_json
+from lietransformer.layout import Archive, run_name
 
 Verdict = Literal["identical", "agrees", "differs", "not compared"]
 MOST_SPREADS = 3.0  # further apart than this many standard deviations over seeds: differs

@@ -12,7 +12,11 @@ from typing import Any
 
 from lietransformer.archive import readme
 from lietransformer.archive.compact import write_compact_evaluation, write_trajectories
-from lietransformer.archive.layout import (
+from lietransformer.archive.weights import export_headlines
+from lietransformer.data.reader import DatasetFile
+from lietransformer.errors import UserError
+from lietransformer.files import cannot_write, exclusive, read_json
+from lietransformer.layout import (
     COPIED,
     FOLDER,
     MANIFEST,
@@ -21,10 +25,6 @@ from lietransformer.archive.layout import (
     run_name,
     sha256,
 )
-from lietransformer.archive.weights import export_headlines
-from lietransformer.data.reader import DatasetFile
-from lietransformer.errors import UserError
-from lietransformer.files import cannot_write, exclusive, read_json
 from lietransformer.settings import validated
 from lietransformer.sweep.jobs import Configuration
 from lietransformer.sweep.plan import Plan

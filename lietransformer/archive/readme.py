@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lietransformer.archive.layout import README, Archive, run_name
 from lietransformer.files import complete_or_absent
+from lietransformer.layout import README, Archive, run_name
 
 _INTRODUCTION = """\
 # Published runs

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lietransformer.archive.comparison import RunCheck, compare, epochs_of
-from lietransformer.archive.layout import Archive, run_name
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.layout import Archive, run_name
 from lietransformer.processes import end_with
 
 SCHEMA_VERSION = 1

@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from lietransformer.archive.cards import model_card
-from lietransformer.archive.layout import FOLDER, Archive, run_name, sha256
 from lietransformer.errors import UserError
+from lietransformer.layout import FOLDER, Archive, run_name, sha256
 from lietransformer.settings import validated
 from lietransformer.training.config import RunConfig
 from lietransformer.training.run_folder import RunFolder

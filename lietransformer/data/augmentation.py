@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lietransformer.device import send
 from lietransformer.errors import require_choice
 from lietransformer.groups import Group, get_group
-from lietransformer.transfer import send
 
 Augmentation = Literal["none", "T2", "SE2", "SO3"]
 

@@ -13,7 +13,7 @@ from lietransformer.data.augmentation import (
     draw_transformations,
     transform,
 )
-from lietransformer.transfer import send
+from lietransformer.device import send
 
 
 @dataclass(frozen=True, eq=False)

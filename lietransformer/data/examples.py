@@ -13,11 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.batches import B, ConstellationBatch, MoleculeBatch, SpringBatch
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import nested_ranges
 from lietransformer.errors import explain, require_choice
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.springs import dataset as springs
 
 ConstellationSplit = Literal[
     "train", "validation", "test", "test_T2", "test_SE2", "test_T2_all", "test_SE2_all"

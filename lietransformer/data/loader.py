@@ -10,7 +10,7 @@ from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.batches import B
 from lietransformer.data.examples import Examples
 from lietransformer.errors import require_at_least_one, require_choice
-from lietransformer.random import stream
+from lietransformer.rng import stream
 
 
 class Loader(Generic[B]):

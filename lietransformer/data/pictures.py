@@ -10,8 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d import Axes3D
 
-from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.qm9.properties import ELEMENTS
+from lietransformer.experiments.springs import dataset as springs
 from lietransformer.files import cannot_write, complete_or_absent
 
 # Okabe and Ito's colours, told apart by the colour-blind too; their yellow is too pale on white.
@@ -169,7 +172,7 @@ def _qm9_page(file: DatasetFile) -> Figure:
         axis.set_title(f"{smiles}\nmolecule {number}, {size} atoms", fontsize=9)
     legend = [
         Line2D([], [], marker="o", linestyle="", label=symbol, mfc=_ATOMS[charge][0], mec="black")
-        for symbol, charge in qm9.ELEMENTS.items()
+        for symbol, charge in ELEMENTS.items()
     ]
     figure.legend(handles=legend, loc="outside lower center", ncols=len(legend), frameon=False)
     return figure

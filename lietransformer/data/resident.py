@@ -7,7 +7,7 @@ import torch
 
 from lietransformer.data.batches import B, SpringBatch, rows, to_device
 from lietransformer.data.examples import Examples
-from lietransformer.transfer import send
+from lietransformer.device import send
 
 # Of a GPU's free memory, what the examples of one set may take. The rest is for training.
 _SHARE_OF_MEMORY = 0.1

@@ -6,11 +6,14 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import largest_training_set
 from lietransformer.dynamics import SpringSystem, systems_last
 from lietransformer.errors import explain
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
+from lietransformer.experiments.springs import dataset as springs
 
 Lines = list[tuple[str, str]]
 
@@ -115,7 +118,7 @@ def _springs(file: DatasetFile) -> Lines:
 def _qm9(file: DatasetFile) -> Lines:
     sizes = np.diff(file.array("molecules/offsets"))
     charges = file.array("atoms/charges")
-    elements = ", ".join(f"{n} {np.mean(charges == z):.1%}" for n, z in qm9.ELEMENTS.items())
+    elements = ", ".join(f"{n} {np.mean(charges == z):.1%}" for n, z in ELEMENTS.items())
     parts = (f"{name} {len(file.array(f'split/{name}')):,}" for name in _SPLITS)
     lines = [
         ("molecules", f"{len(sizes):,} of {_spread(sizes)} atoms"),
@@ -123,7 +126,7 @@ def _qm9(file: DatasetFile) -> Lines:
         ("split", ", ".join(parts)),
     ]
     mean, std = file.array("statistics/train_mean"), file.array("statistics/train_std")
-    for prop, m, s in zip(qm9.PROPERTIES, mean, std, strict=True):
+    for prop, m, s in zip(PROPERTIES, mean, std, strict=True):
         lines.append((prop.name, f"{m:,.2f} ± {s:,.2f} {prop.unit}"))
     return lines
 

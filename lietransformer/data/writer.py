@@ -13,7 +13,7 @@ import numpy as np
 from lietransformer import __version__
 from lietransformer.data.hdf5 import SCHEMA_VERSION, content_hash
 from lietransformer.files import PatientFile, cannot_write, complete_or_absent
-from lietransformer.signals import undisturbed
+from lietransformer.interruption import undisturbed
 
 
 class ArrayWriter:

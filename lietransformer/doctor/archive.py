@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from lietransformer.archive.layout import FOLDER, Archive
 from lietransformer.doctor.findings import Finding, counted, some
 from lietransformer.errors import UserError
+from lietransformer.layout import FOLDER, Archive
 
 
 def check(results: Path) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 
 from lietransformer.doctor.findings import Finding, size
 from lietransformer.doctor.locks import look_at
-from lietransformer.tasks.base import TaskName
+from lietransformer.experiments.registry import TaskName
 from lietransformer.tracking.folders import HASH_TAG, SYNCED_TAG
 
 _SECONDS_TO_WAIT_FOR_A_WRITER = 5.0

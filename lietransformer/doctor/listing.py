@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lietransformer.archive.layout import FOLDER
 from lietransformer.files import PART_SUFFIX
+from lietransformer.layout import FOLDER
 from lietransformer.tracking.address import COPIES
 from lietransformer.training.run_folder import RunFolder
 

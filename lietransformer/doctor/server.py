@@ -9,7 +9,7 @@ from typing import get_args
 from mlflow import MlflowClient
 
 from lietransformer.doctor.findings import Finding
-from lietransformer.tasks.base import TaskName
+from lietransformer.experiments.registry import TaskName
 from lietransformer.tracking.folders import HASH_TAG, SYNCED_TAG
 from lietransformer.tracking.store import reason
 

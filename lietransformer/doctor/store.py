@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lietransformer.analysis.runs import MANIFEST
 from lietransformer.doctor.database import Database
 from lietransformer.doctor.findings import Finding, Level, counted, some
 from lietransformer.doctor.runs import ExaminedRun
 from lietransformer.doctor.server import Server
 from lietransformer.errors import UserError
 from lietransformer.files import read_json
+from lietransformer.report.runs import MANIFEST
 from lietransformer.tracking.address import (
     DEFAULT_URI,
     NO_TRACKING,

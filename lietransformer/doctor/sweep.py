@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lietransformer.analysis.runs import MANIFEST, read_sweep
-from lietransformer.archive.layout import FOLDER
 from lietransformer.doctor.findings import Finding, counted, size, some
 from lietransformer.doctor.listing import Listing, size_of
 from lietransformer.doctor.runs import ExaminedRun
 from lietransformer.errors import UserError
+from lietransformer.layout import FOLDER
+from lietransformer.report.runs import MANIFEST, read_sweep
 from lietransformer.sweep.jobs import seeds_of
 from lietransformer.training.run_folder import RunFolder
 

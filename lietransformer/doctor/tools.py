@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lietransformer.doctor.findings import Finding
-from lietransformer.native import library
+from lietransformer.kernels import build as library
 
 # Who needs it, and how to get it.
 _COMMANDS = {

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from lietransformer import second_order
+from lietransformer.clouds import PointCloud
 from lietransformer.dynamics.rollout import VectorField
 from lietransformer.errors import explain
-from lietransformer.types import PointCloud
+from lietransformer.kernels import potential as second_order
 
 
 class LearntDynamics(nn.Module, ABC):

@@ -7,14 +7,20 @@ from typing import Any
 
 import h5py
 
-from lietransformer.data import constellations, qm9, springs
 from lietransformer.data.config import GeneratorConfig
-from lietransformer.data.constellations import SPLITS, TEST_SETS, ConstellationsConfig
-from lietransformer.data.qm9 import QM9Config
-from lietransformer.data.qm9.molecules import CHARACTERIZED
-from lietransformer.data.springs import SpringsConfig
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations.dataset import (
+    SPLITS,
+    TEST_SETS,
+    ConstellationsConfig,
+)
+from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.qm9.dataset import QM9Config
+from lietransformer.experiments.qm9.sources.molecules import CHARACTERIZED
+from lietransformer.experiments.registry import TaskName
+from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.dataset import SpringsConfig
 from lietransformer.sweep.jobs import Dataset
-from lietransformer.tasks.base import TaskName
 
 _SETTINGS: dict[TaskName, type[GeneratorConfig]] = {
     "constellations": ConstellationsConfig,

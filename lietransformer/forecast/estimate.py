@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lietransformer.experiments.symmetry.config import InvarianceConfig
 from lietransformer.forecast.datasets import (
     DatasetSpeed,
     examples,
@@ -14,7 +15,6 @@ from lietransformer.forecast.datasets import (
 )
 from lietransformer.forecast.speed import Speed, Subject
 from lietransformer.forecast.workload import Workload, workload
-from lietransformer.invariance.config import InvarianceConfig
 from lietransformer.settings import validated
 from lietransformer.sweep.jobs import Configuration, Pack
 from lietransformer.sweep.plan import Plan

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from lietransformer.archive.layout import run_name
 from lietransformer.forecast.estimate import (
     Row,
     added_up,
@@ -17,6 +16,7 @@ from lietransformer.forecast.estimate import (
 )
 from lietransformer.forecast.measuring import Measurements
 from lietransformer.forecast.table import aligned, duration, hours, size
+from lietransformer.layout import run_name
 from lietransformer.sweep.plan import Plan
 from lietransformer.training.machine import git_commit
 

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 
 from lietransformer.errors import UserError, explain
+from lietransformer.experiments.registry import TaskName
+from lietransformer.experiments.symmetry.config import InvarianceConfig
+from lietransformer.experiments.symmetry.measure import measure
 from lietransformer.forecast.datasets import DatasetSpeed, generator_settings, measure_dataset
 from lietransformer.forecast.estimate import subject_of
 from lietransformer.forecast.speed import MeasurementFailed, Speed, Subject, measure_apart
-from lietransformer.invariance.config import InvarianceConfig
-from lietransformer.invariance.measure import measure
 from lietransformer.sweep.plan import Plan
-from lietransformer.tasks.base import TaskName
 
 
 @dataclass

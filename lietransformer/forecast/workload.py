@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from lietransformer.data.constellations import TEST_SETS, ConstellationsConfig
-from lietransformer.data.qm9 import QM9Config
-from lietransformer.data.qm9.molecules import CHARACTERIZED
-from lietransformer.data.springs import SpringsConfig
+from lietransformer.experiments.constellations.dataset import TEST_SETS, ConstellationsConfig
+from lietransformer.experiments.qm9.dataset import QM9Config
+from lietransformer.experiments.qm9.sources.molecules import CHARACTERIZED
+from lietransformer.experiments.springs.dataset import SpringsConfig
 from lietransformer.training.config import RunConfig
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lietransformer.errors import explain, require_choice
 from lietransformer.groups.series import safe_norm
-from lietransformer.random import integers
+from lietransformer.rng import integers
 
 PairFeatures = Literal["log", "canonical"]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from lietransformer.groups.base import Group
 from lietransformer.groups.series import safe_norm
 from lietransformer.groups.so2 import rotation_angle, rotation_matrix
-from lietransformer.random import normal, uniform_angle
+from lietransformer.rng import normal, uniform_angle
 
 # The centre of the plane is not part of the space (no scaling reaches it). It is treated as
 # a point this far out: tiny for any data, yet its square is a normal float32.

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lietransformer.groups.base import Group, PairFeatures
-from lietransformer.random import normal
+from lietransformer.rng import normal
 
 
 class Semidirect(Group):

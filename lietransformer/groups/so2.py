@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lietransformer.groups.base import Group
 from lietransformer.groups.series import safe_norm
-from lietransformer.random import uniform_angle
+from lietransformer.rng import uniform_angle
 
 # Half turns are ambiguous: the angle is +π or −π by the sign of a rounding error. Finite
 # lifts such as Ĥ = C₂ produce them all the time, and a feature that jumps with the rounding

@@ -12,7 +12,7 @@ from lietransformer.groups.series import (
     versine_ratio,
 )
 from lietransformer.groups.so2 import half_turn_margin
-from lietransformer.random import normal, uniform_angle
+from lietransformer.rng import normal, uniform_angle
 
 
 def cross(

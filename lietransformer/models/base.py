@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from lietransformer.clouds import LiftedCloud, PointCloud
 from lietransformer.errors import explain
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig, lift
-from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pairs_of_layers
 from lietransformer.packing import Packing
-from lietransformer.types import LiftedCloud, PointCloud
+from lietransformer.pairs import NeighbourhoodConfig, PairGeometry, pairs_of_layers
 
 
 @runtime_checkable

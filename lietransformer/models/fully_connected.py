@@ -7,9 +7,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lietransformer.clouds import PointCloud
 from lietransformer.errors import explain, require_at_least_one
 from lietransformer.models.base import check_input
-from lietransformer.types import PointCloud
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lietransformer.clouds import PointCloud
 from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.models.base import check_input
-from lietransformer.types import PointCloud
 
 ReadOut = Literal["global", "node"]
 

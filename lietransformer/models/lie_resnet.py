@@ -9,16 +9,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lietransformer.clouds import LiftedCloud
 from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig
 from lietransformer.models.base import LiftedModel, packed_pairs
-from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pairs_of_layers
 from lietransformer.nn.lieconv import LieConv
 from lietransformer.nn.norms import MaskedBatchNorm
 from lietransformer.nn.pooling import masked_mean
 from lietransformer.packing import Packing, has_hooks
-from lietransformer.types import LiftedCloud
+from lietransformer.pairs import NeighbourhoodConfig, PairGeometry, pairs_of_layers
 
 BatchNormKind = Literal["batch", "none"]
 

@@ -11,11 +11,11 @@ from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig
 from lietransformer.models.base import LiftedModel, packed_pairs
-from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry
 from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
 from lietransformer.nn.block import LieTransformerBlock, NormKind
 from lietransformer.nn.pooling import LinearThenPool, PoolThenMLP
 from lietransformer.packing import Packing, has_hooks
+from lietransformer.pairs import NeighbourhoodConfig, PairGeometry
 
 HeadKind = Literal["pool_then_mlp", "linear_then_pool"]
 

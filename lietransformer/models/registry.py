@@ -40,3 +40,8 @@ def build_model(config: ModelConfig) -> nn.Module:
             )
         )
     return _MODELS[type(config)](config)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of trainable numbers."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.errors import explain, require_at_least_one
 from lietransformer.models.base import check_input
 from lietransformer.nn.set_attention import AttentionPooling, InducedSelfAttention, SelfAttention
-from lietransformer.types import PointCloud
 
 
 @dataclass(frozen=True)

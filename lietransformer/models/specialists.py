@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.groups.series import safe_norm
 from lietransformer.models.base import check_input
 from lietransformer.nn.spherical_basis import SphericalBasis
-from lietransformer.types import PointCloud
 
 SpecialistKind = Literal["SchNet", "DimeNet++"]
 

@@ -9,10 +9,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lietransformer.checkpointing import recomputed
 from lietransformer.errors import explain, require_at_least_one, require_choice
-from lietransformer.neighbourhood import PairGeometry
-from lietransformer.nn import fused_attention
-from lietransformer.nn.kernels import (
+from lietransformer.kernels import fused_attention
+from lietransformer.nn.chunking import queries_at_once
+from lietransformer.nn.mlp import PerHeadMLP
+from lietransformer.nn.scores import (
     AdditiveCombination,
     ConcatContent,
     DotProductContent,
@@ -22,9 +24,7 @@ from lietransformer.nn.kernels import (
     MultiplicativeCombination,
     PlainLocation,
 )
-from lietransformer.nn.long_sets import queries_at_once
-from lietransformer.nn.mlp import PerHeadMLP
-from lietransformer.parts import recomputed
+from lietransformer.pairs import PairGeometry
 
 ContentKind = Literal["dot_product", "concat", "linear_concat_linear"]
 LocationKind = Literal["plain", "mlp"]

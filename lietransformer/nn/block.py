@@ -6,8 +6,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lietransformer.neighbourhood import PairGeometry
 from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
+from lietransformer.pairs import PairGeometry
 
 NormKind = Literal["layer", "none"]
 

@@ -8,11 +8,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lietransformer.neighbourhood import PairGeometry
-from lietransformer.nn.long_sets import queries_at_once
+from lietransformer.checkpointing import recomputed
+from lietransformer.nn.chunking import queries_at_once
 from lietransformer.nn.norms import MaskedBatchNorm
 from lietransformer.packing import Packing
-from lietransformer.parts import recomputed
+from lietransformer.pairs import PairGeometry
 
 
 class WeightNet(nn.Module):

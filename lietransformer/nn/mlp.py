@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lietransformer.nn import fused_mlp
+from lietransformer.kernels import fused_mlp
 
 
 def per_head_matmul(

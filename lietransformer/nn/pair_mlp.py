@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from lietransformer.neighbourhood import keys_of
-from lietransformer.nn import fused_pair_mlp
+from lietransformer.kernels import fused_pair_mlp
 from lietransformer.nn.mlp import per_head_matmul, per_head_mlp
+from lietransformer.pairs import keys_of
 
 # Numbers of one layer that are computed at once. Not by the number of threads, on which sums would
 # depend.

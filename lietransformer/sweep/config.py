@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lietransformer.data.augmentation import Augmentation
+from lietransformer.experiments.registry import TaskName
 from lietransformer.settings import in_seconds
-from lietransformer.tasks.base import TaskName
 
 Tier = Literal["smoke", "workstation", "paper"]
 Published = Literal["use", "only", "ignore"]

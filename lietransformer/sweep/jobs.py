@@ -6,15 +6,11 @@ import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from lietransformer.experiments.registry import PartName, TaskName
 from lietransformer.sweep.config import Ablation
-from lietransformer.tasks.base import TaskName
 from lietransformer.training.run_folder import RunFolder
-
-PartName = Literal[
-    "constellations", "data_efficiency", "parameter_efficiency", "ablations", "draws", "qm9"
-]
 
 
 @dataclass(frozen=True)

@@ -8,32 +8,27 @@ back to the old setting finds the old runs. Published runs are found by the same
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from lietransformer.archive.layout import FOLDER, Archive
-from lietransformer.complexity.config import ComplexityConfig
-from lietransformer.data.constellations import ConstellationsConfig
-from lietransformer.data.qm9 import QM9Config
-from lietransformer.data.springs import SpringsConfig
 from lietransformer.errors import UserError, explain
-from lietransformer.invariance.config import InvarianceConfig
-from lietransformer.lifting.config import LiftingConfig
-from lietransformer.models.presets import get_preset, presets
+from lietransformer.experiments.constellations.dataset import ConstellationsConfig
+from lietransformer.experiments.qm9.dataset import QM9Config
+from lietransformer.experiments.registry import (
+    MEASUREMENTS,
+    PartName,
+    TaskName,
+    get_preset,
+    presets,
+)
+from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.layout import FOLDER, Archive
 from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.settings import validated
 from lietransformer.sweep.config import Ablation, SweepConfig
-from lietransformer.sweep.jobs import (
-    Configuration,
-    Dataset,
-    Pack,
-    PartName,
-    as_sets,
-    digest,
-    slug,
-)
-from lietransformer.tasks.base import TaskName
+from lietransformer.sweep.jobs import Configuration, Dataset, Pack, as_sets, digest, slug
 from lietransformer.tracking.address import NO_TRACKING, SQLITE, database_of, require_usable
 from lietransformer.training.config import RunConfig
 
@@ -42,12 +37,6 @@ _GENERATORS: dict[TaskName, type[BaseModel]] = {
     "constellations": ConstellationsConfig,
     "springs": SpringsConfig,
     "qm9": QM9Config,
-}
-# What is measured or computed without training, by the command that does it.
-_MEASUREMENTS: dict[str, type[BaseModel]] = {
-    "invariance": InvarianceConfig,
-    "complexity": ComplexityConfig,
-    "lifting": LiftingConfig,
 }
 # The model that is changed, and how.
 _ABLATIONS: dict[Ablation, tuple[str, dict[str, Any]]] = {
@@ -82,7 +71,7 @@ class Plan:
         self.archive = Archive(results / FOLDER)
         self._published = self._published_runs()
         self.measurements: dict[str, Path] = {
-            name: self._measurement(name) for name in _MEASUREMENTS
+            name: self._measurement(name) for name in MEASUREMENTS
         }
         self.datasets: dict[TaskName, Dataset] = {
             task: self._dataset(task) for task in get_args(TaskName)
@@ -182,7 +171,7 @@ class Plan:
 
     def _measurement(self, name: str) -> Path:
         """The file that a measurement makes, or the published one."""
-        settings = _checked(_MEASUREMENTS[name], getattr(self.config, name), name)
+        settings = _checked(resolve_name(MEASUREMENTS[name]), getattr(self.config, name), name)
         stem = f"{name}-{digest(settings.model_dump(mode='json'))}"
         is_ignored = self.config.published == "ignore"
         published = None if is_ignored else self.archive.measurement(stem)

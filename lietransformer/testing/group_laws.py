@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from lietransformer.groups import Group
-from lietransformer.random import normal
+from lietransformer.rng import normal
 
 _TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-11}
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from lietransformer.clouds import LiftedCloud, PointCloud
 from lietransformer.errors import explain
 from lietransformer.groups import Group
-from lietransformer.types import LiftedCloud, PointCloud
 
 Cloud = PointCloud | LiftedCloud
 AnyCloud = TypeVar("AnyCloud", bound=Cloud)

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from lietransformer.archive.layout import MANIFEST
+from lietransformer.layout import MANIFEST
 from lietransformer.tracking.address import COPIES
 from lietransformer.training.run_folder import RunFolder
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
-from lietransformer.models.presets import Preset
+from lietransformer.experiments.preset import Preset
 from lietransformer.tracking.folders import (
     HASH_TAG,
     PUBLISHED,

@@ -10,8 +10,8 @@ from typing import get_args
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 
+from lietransformer.experiments.registry import TaskName
 from lietransformer.files import complete_or_absent, exclusive
-from lietransformer.tasks.base import TaskName
 from lietransformer.tracking.address import (
     ARTIFACTS,
     SQLITE,

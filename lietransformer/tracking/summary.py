@@ -9,11 +9,11 @@ from typing import get_args
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Run
 
-from lietransformer.analysis.claims.verdict import Verdict
-from lietransformer.analysis.provenance import commits
-from lietransformer.analysis.runs import Status, Sweep, read_sweep
 from lietransformer.errors import UserError, explain
 from lietransformer.files import PART_SUFFIX, read_json
+from lietransformer.report.claims.verdict import Verdict
+from lietransformer.report.provenance import commits
+from lietransformer.report.runs import Status, Sweep, read_sweep
 from lietransformer.tracking.store import SUMMARY
 
 DIGEST_TAG = "lietransformer.digest"

@@ -5,8 +5,8 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
+from lietransformer.experiments.preset import Preset
 from lietransformer.groups import get_group
-from lietransformer.models.presets import Preset
 
 # What a task gives to a model, and cannot be changed for one.
 _GIVEN_BY_THE_TASK = ("input_width", "output_width", "space_dimension", "points", "read_out")

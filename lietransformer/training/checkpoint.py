@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lietransformer.errors import UserError, explain
-from lietransformer.tasks import Evaluation
+from lietransformer.experiments.task import Evaluation
 from lietransformer.training.run_folder import load, save
 
 

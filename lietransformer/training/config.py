@@ -18,14 +18,14 @@ from pydantic import (
 )
 
 from lietransformer.data.augmentation import Augmentation
-from lietransformer.data.qm9 import PROPERTIES
 from lietransformer.errors import UserError, explain
-from lietransformer.models.presets import Preset, get_preset, presets
+from lietransformer.experiments.preset import Preset
+from lietransformer.experiments.qm9.properties import PROPERTIES
+from lietransformer.experiments.registry import TaskName, get_preset, presets
 from lietransformer.processes import available_cores
 from lietransformer.settings import read_settings, validated
-from lietransformer.tasks.base import TaskName
 from lietransformer.training.architecture import changed
-from lietransformer.training.automatic import (
+from lietransformer.training.compile_policy import (
     can_be_compiled,
     can_be_recorded,
     compilation_pays,

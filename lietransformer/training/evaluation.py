@@ -12,8 +12,8 @@ from torch import Tensor
 
 from lietransformer.data.writer import create_dataset
 from lietransformer.errors import UserError, explain
+from lietransformer.experiments.task import Evaluation
 from lietransformer.settings import validated
-from lietransformer.tasks import Evaluation
 from lietransformer.training.config import RunConfig, best_device
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.run_folder import SCHEMA_VERSION, RunFolder, write_json

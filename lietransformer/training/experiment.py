@@ -9,10 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lietransformer.allocation import keep_freed_memory
-from lietransformer.data import springs
 from lietransformer.data.batches import to_device
-from lietransformer.data.constellations import TEST_SETS
 from lietransformer.data.examples import (
     ConstellationExamples,
     Examples,
@@ -24,9 +21,15 @@ from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.resident import resident
 from lietransformer.errors import UserError, explain
-from lietransformer.models.presets import count_parameters
-from lietransformer.random import stream
-from lietransformer.tasks import ConstellationsTask, Evaluation, QM9Task, SpringsTask, Task
+from lietransformer.experiments.constellations.dataset import TEST_SETS
+from lietransformer.experiments.constellations.task import ConstellationsTask
+from lietransformer.experiments.qm9.task import QM9Task
+from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.task import SpringsTask
+from lietransformer.experiments.task import Evaluation, Task
+from lietransformer.models import count_parameters
+from lietransformer.rng import stream
+from lietransformer.training.allocation import keep_freed_memory
 from lietransformer.training.config import RunConfig
 from lietransformer.training.optimiser import AveragedAdam
 

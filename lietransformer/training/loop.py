@@ -11,11 +11,11 @@ from torch import Tensor
 
 from lietransformer.data.batches import size_of
 from lietransformer.files import exclusive
+from lietransformer.interruption import Interrupted, Interruption
 from lietransformer.training.checkpoint import CheckpointFile
 from lietransformer.training.config import RunConfig
 from lietransformer.training.display import Display
 from lietransformer.training.experiment import Experiment, prepare_process
-from lietransformer.training.interruption import Interrupted, Interruption
 from lietransformer.training.machine import monitoring
 from lietransformer.training.run_folder import RunFolder
 from lietransformer.training.state import Diverged, RunState

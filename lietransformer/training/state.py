@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lietransformer.errors import UserError
-from lietransformer.tasks import Evaluation
+from lietransformer.experiments.task import Evaluation
 from lietransformer.training import optimiser
 from lietransformer.training.checkpoint import Checkpoint, CheckpointFile, Progress
 from lietransformer.training.display import Display

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lietransformer.random import Drawn
-from lietransformer.training.drawing import DrawingAhead
+from lietransformer.rng import Drawn
+from lietransformer.training.cuda_graphs import CudaRecorder, Inputs, Recorder, Repeated
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.optimiser import set_learning_rate
-from lietransformer.training.repetition import CudaRecorder, Inputs, Recorder, Repeated
+from lietransformer.training.random_buffers import DrawingAhead
 
 
 class TrainingStep:

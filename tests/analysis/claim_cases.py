@@ -12,19 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from lietransformer.analysis.claims import complexity, data_efficiency, qm9
-from lietransformer.analysis.claims.constellations import ALL_MOVED, EXACT, INVARIANT, UNCHANGED
-from lietransformer.analysis.claims.long_rollouts import LAST_STEP, LOW_ERROR, OVER_STEPS
-from lietransformer.analysis.claims.parameter_efficiency import MODELS
-from lietransformer.analysis.claims.samples import QM9, Sample
-from lietransformer.analysis.costs import Curve
-from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
-from lietransformer.analysis.sizes import PAPER_SIZES
-from lietransformer.analysis.tables.table1 import MODELS as CONSTELLATION_MODELS
-from lietransformer.analysis.tables.table1 import SETTINGS
-from lietransformer.analysis.tables.table2 import TASKS
+from lietransformer.experiments.constellations.claims import ALL_MOVED, EXACT, INVARIANT, UNCHANGED
+from lietransformer.experiments.constellations.tables import MODELS as CONSTELLATION_MODELS
+from lietransformer.experiments.constellations.tables import SETTINGS
+from lietransformer.experiments.cost import claims as complexity
+from lietransformer.experiments.cost.read import Curve
+from lietransformer.experiments.qm9 import claims as qm9
+from lietransformer.experiments.qm9.tables import TASKS
+from lietransformer.experiments.springs.claims import data_efficiency
+from lietransformer.experiments.springs.claims.long_rollouts import LAST_STEP, LOW_ERROR, OVER_STEPS
+from lietransformer.experiments.springs.claims.parameter_efficiency import MODELS
+from lietransformer.experiments.springs.rollouts import CONVOLUTION, TRANSFORMER
 from lietransformer.reference import Band, rollout_error, table1, table2
 from lietransformer.reference import data_efficiency as figure4
+from lietransformer.report.claims.samples import QM9, Sample
+from lietransformer.report.sizes import PAPER_SIZES
 
 Cells = dict[Any, Any]
 STEPS = 99

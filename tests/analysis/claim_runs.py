@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from lietransformer.analysis.claims import complexity
-from lietransformer.analysis.claims.long_rollouts import LAST_STEP, OVER_STEPS
-from lietransformer.analysis.rollouts import TRANSFORMER
+from lietransformer.experiments.cost import claims as complexity
+from lietransformer.experiments.springs.claims.long_rollouts import LAST_STEP, OVER_STEPS
+from lietransformer.experiments.springs.rollouts import TRANSFORMER
 from tests.analysis.claim_cases import Cells
 from tests.analysis.synthetic import Results, for_both_weights, mae
 

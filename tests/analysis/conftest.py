@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lietransformer.data import springs
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.springs import dataset as springs
 from tests.analysis.synthetic import STEPS, TRAJECTORIES
 
 

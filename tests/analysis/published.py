@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from lietransformer.analysis.claims import CLAIMS
-from lietransformer.analysis.figures.pairs import find_pair
-from lietransformer.analysis.figures.style import LOOKS
-from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
-from lietransformer.analysis.runs import read_sweep
-from lietransformer.analysis.tables.table1 import MODELS
-from lietransformer.archive.layout import run_name
 from lietransformer.data.writer import create_dataset
+from lietransformer.experiments.constellations.tables import MODELS
+from lietransformer.experiments.registry import claims as all_claims
+from lietransformer.experiments.springs.figures.pairs import find_pair
+from lietransformer.experiments.springs.rollouts import CONVOLUTION, TRANSFORMER
+from lietransformer.layout import run_name
 from lietransformer.reference import data_efficiency, table1
+from lietransformer.report.figures.style import LOOKS
+from lietransformer.report.runs import read_sweep
 from tests.analysis.synthetic import (
     PARTICLES,
     STEPS,
@@ -44,7 +44,7 @@ def add_archive(results: Path, sizes: Iterable[int] = SIZES, seeds: int = 3) -> 
                 status="finished" if seed < seeds else "missing",
                 test=accuracies(*(mean + 0.01 * seed for mean in paper)),
             )
-    names = {run_name(labels) for claim in CLAIMS for labels in claim.needs.configurations}
+    names = {run_name(labels) for claim in all_claims() for labels in claim.needs.configurations}
     archive.add_prices(dict.fromkeys(names, HOURS))
     archive.write_archive()
     for size in sizes:

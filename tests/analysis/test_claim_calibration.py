@@ -12,15 +12,18 @@ from pathlib import Path
 
 import numpy as np
 
-from lietransformer.analysis.claims import CLAIMS, complexity, data_efficiency, invariance
-from lietransformer.analysis.claims.parameter_efficiency import (
+from lietransformer.experiments.cost import claims as complexity
+from lietransformer.experiments.registry import claims as all_claims
+from lietransformer.experiments.springs.claims import data_efficiency
+from lietransformer.experiments.springs.claims.parameter_efficiency import (
     BEST,
     CONVOLUTION,
     MODELS,
     SMALL_SE2,
 )
-from lietransformer.analysis.claims.samples import QM9, SPRINGS, Sample
-from lietransformer.analysis.rollouts import CONVOLUTION as LIE_CONV
+from lietransformer.experiments.springs.rollouts import CONVOLUTION as LIE_CONV
+from lietransformer.experiments.symmetry import claims as invariance
+from lietransformer.report.claims.samples import QM9, SPRINGS, Sample
 from tests.analysis import claim_cases
 from tests.analysis.claim_cases import Cells
 
@@ -50,7 +53,7 @@ def _limit(name: str) -> float:
 
 def reproduced(number: int, draw: Draw, seeds: int, sweeps: int = SWEEPS) -> float:
     """Share of simulated sweeps in which a claim holds, at either scale."""
-    (claim,) = (own for own in CLAIMS if own.number == number)
+    (claim,) = (own for own in all_claims() if own.number == number)
     rng = np.random.default_rng([number, seeds])
     states = (
         claim.judge(draw(rng, seeds, NOISE[sweep % len(NOISE)])).state for sweep in range(sweeps)

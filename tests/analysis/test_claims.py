@@ -9,13 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lietransformer.analysis.claims import CLAIMS, decide_all
-from lietransformer.analysis.claims.constellations import ALL_MOVED
-from lietransformer.analysis.claims.documents import write_claims
-from lietransformer.analysis.claims.protocol import DATA, _other, _smaller
-from lietransformer.analysis.claims.rules import Ruling, every, most
-from lietransformer.analysis.claims.samples import ACCURACY, SPRINGS, Sample, compare
-from lietransformer.analysis.claims.verdict import (
+from lietransformer.data.config import GeneratorConfig
+from lietransformer.experiments.constellations.claims import ALL_MOVED
+from lietransformer.experiments.constellations.dataset import ConstellationsConfig
+from lietransformer.experiments.qm9.dataset import QM9Config
+from lietransformer.experiments.registry import claims as all_claims
+from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.experiments.springs.rollouts import CONVOLUTION, TRANSFORMER
+from lietransformer.reference import rollout_error
+from lietransformer.report.claims import decide_all
+from lietransformer.report.claims.documents import write_claims
+from lietransformer.report.claims.protocol import DATA, _other, _smaller
+from lietransformer.report.claims.rules import Ruling, every, most
+from lietransformer.report.claims.samples import ACCURACY, SPRINGS, Sample, compare
+from lietransformer.report.claims.verdict import (
     INCONCLUSIVE,
     NOT_REPRODUCED,
     NOT_RUN,
@@ -23,13 +30,7 @@ from lietransformer.analysis.claims.verdict import (
     REPRODUCED,
     Finding,
 )
-from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER
-from lietransformer.analysis.runs import read_sweep
-from lietransformer.data.config import GeneratorConfig
-from lietransformer.data.constellations import ConstellationsConfig
-from lietransformer.data.qm9.dataset import QM9Config
-from lietransformer.data.springs import SpringsConfig
-from lietransformer.reference import rollout_error
+from lietransformer.report.runs import read_sweep
 from lietransformer.training.config import RunConfig
 from tests.analysis import claim_cases
 from tests.analysis.claim_cases import Cells, opposite, published
@@ -42,7 +43,7 @@ TRAINED = sorted(set(claim_cases.NUMBERS) - {4, 18})
 
 
 def decide(results: Results, number: int) -> Finding:
-    (claim,) = (claim for claim in CLAIMS if claim.number == number)
+    (claim,) = (claim for claim in all_claims() if claim.number == number)
     return claim.decide(read_sweep(results.write()))
 
 
@@ -65,7 +66,11 @@ def _diverged(cell: Any, own: Sample) -> Sample:
 
 
 def test_there_are_25_claims() -> None:
-    assert [claim.number for claim in CLAIMS] == list(range(1, 26)) == sorted(claim_cases.NUMBERS)
+    assert (
+        [claim.number for claim in all_claims()]
+        == list(range(1, 26))
+        == sorted(claim_cases.NUMBERS)
+    )
 
 
 @pytest.mark.parametrize("number", claim_cases.NUMBERS)
@@ -394,7 +399,7 @@ def test_an_ablation_is_compared_with_runs_of_its_own_part(tmp_path: Path) -> No
 def test_the_papers_advantage_in_figure_5() -> None:
     curves = [rollout_error()[model] for model in (CONVOLUTION, TRANSFORMER)]
     ratios = [curves[0][step].median / curves[1][step].median for step in sorted(curves[0])]
-    (claim,) = (claim for claim in CLAIMS if claim.number == 13)
+    (claim,) = (claim for claim in all_claims() if claim.number == 13)
     assert claim.paper == (
         f"×{min(ratios):.1f} to ×{max(ratios):.1f}, ×{ratios[-1]:.1f} at the last step"
     )

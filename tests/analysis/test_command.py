@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.analysis import command
-from lietransformer.analysis.tables import TABLES
+from lietransformer.cli import report as command
 from lietransformer.errors import UserError
+from lietransformer.experiments.registry import TABLES
 from tests.analysis.synthetic import Results, mae
 
 COMMANDS = ("tables", "figures", "claims", "report")
@@ -60,7 +60,7 @@ def test_a_folder_that_is_none(tmp_path: Path, name: str) -> None:
 
 def test_the_report_of_an_empty_folder_without_torch(tmp_path: Path) -> None:
     code = (
-        "import argparse, sys; from lietransformer.analysis import command;"
+        "import argparse, sys; from lietransformer.report import command;"
         "parser = argparse.ArgumentParser(); command.add_parsers(parser.add_subparsers());"
         f"options = parser.parse_args(['report', {str(tmp_path)!r}]); options.run(options);"
         "sys.exit('torch' in sys.modules)"

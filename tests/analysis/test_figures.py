@@ -11,17 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from lietransformer.analysis.figures import FIGURES, draw_figure, write_figures
-from lietransformer.analysis.figures.drawing import Drawing
-from lietransformer.analysis.figures.pairs import Pair, find_pair
-from lietransformer.analysis.figures.style import LOOKS
-from lietransformer.analysis.rollouts import CONVOLUTION, TRANSFORMER, squared_errors
-from lietransformer.analysis.runs import read_sweep
 from lietransformer.cli import main
-from lietransformer.invariance.measure import training_example
-from lietransformer.lifting.config import LiftingConfig
-from lietransformer.lifting.example import example as lifting_example
+from lietransformer.experiments.registry import FIGURES
+from lietransformer.experiments.springs.figures.pairs import Pair, find_pair
+from lietransformer.experiments.springs.rollouts import CONVOLUTION, TRANSFORMER, squared_errors
+from lietransformer.experiments.symmetry.lifting import example as lifting_example
+from lietransformer.experiments.symmetry.lifting_config import LiftingConfig
+from lietransformer.experiments.symmetry.measure import training_example
 from lietransformer.reference import data_efficiency, rollout_error
+from lietransformer.report.figures import draw_figure, write_figures
+from lietransformer.report.figures.drawing import Drawing
+from lietransformer.report.figures.style import LOOKS
+from lietransformer.report.runs import read_sweep
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
 from tests.analysis.synthetic import TRAJECTORIES, Results, rollout_arrays, springs_errors

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.analysis.places import places
 from lietransformer.cli import main
+from lietransformer.report.places import places
 from tests.analysis.synthetic import Results, write_json
 
 

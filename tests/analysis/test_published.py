@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lietransformer.analysis.claims import decide_all
-from lietransformer.analysis.figures import draw_figure
-from lietransformer.analysis.figures.animation import write_animation
-from lietransformer.analysis.figures.drawing import notes
-from lietransformer.analysis.figures.pairs import find_pair, find_paths
-from lietransformer.analysis.prices import gpu_hours, not_run
-from lietransformer.analysis.provenance import provenance
-from lietransformer.analysis.report import write_report
-from lietransformer.analysis.rollouts import (
+from lietransformer.cli import main
+from lietransformer.errors import UserError
+from lietransformer.experiments.registry import TABLES
+from lietransformer.experiments.springs.figures.animation import write_animation
+from lietransformer.experiments.springs.figures.pairs import find_pair, find_paths
+from lietransformer.experiments.springs.rollouts import (
     CONVOLUTION,
     TRANSFORMER,
     predicted_positions,
@@ -29,11 +26,15 @@ from lietransformer.analysis.rollouts import (
     trajectory_error,
     trajectory_errors,
 )
-from lietransformer.analysis.runs import Sweep, read_sweep
-from lietransformer.analysis.tables import FORMATS, TABLES
-from lietransformer.archive.layout import MANIFEST
-from lietransformer.cli import main
-from lietransformer.errors import UserError
+from lietransformer.layout import MANIFEST
+from lietransformer.report.claims import decide_all
+from lietransformer.report.figures import draw_figure
+from lietransformer.report.figures.drawing import notes
+from lietransformer.report.prices import gpu_hours, not_run
+from lietransformer.report.provenance import provenance
+from lietransformer.report.report import write_report
+from lietransformer.report.runs import Sweep, read_sweep
+from lietransformer.report.tables import FORMATS
 from tests.analysis.published import HOURS, add_archive, add_springs
 from tests.analysis.synthetic import (
     COMMIT,
@@ -110,7 +111,7 @@ def test_local_and_published_runs_together(archive: Path) -> None:
     lines = provenance(sweep, sweep.runs)
     assert f"Published runs: 1, commit {COMMIT[:10]}, Xeon, Linux, python 3.11, torch 2.9." in lines
     assert f"Runs of this machine: 2, commit {COMMIT[:10]}." in lines
-    table = TABLES["table1"](sweep)
+    table = TABLES["table1"].make(sweep)
     assert "(1† + 2)" in FORMATS["md"](table)
     assert r"1$\dagger$ + 2" in FORMATS["tex"](table)
     assert {row["source"] for row in _csv(sweep, "table1")} == {"both", ""}
@@ -284,12 +285,12 @@ def test_figures_show_published_runs_beside_local_ones(archive: Path, sweep: Swe
 
 
 def _csv(sweep: Sweep, name: str) -> list[dict[str, str]]:
-    text = FORMATS["csv"](TABLES[name](sweep))
+    text = FORMATS["csv"](TABLES[name].make(sweep))
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def test_cells_that_nobody_has_run_have_a_price(sweep: Sweep) -> None:
-    table1, table2 = (FORMATS["md"](TABLES[name](sweep)) for name in ("table1", "table2"))
+    table1, table2 = (FORMATS["md"](TABLES[name].make(sweep)) for name in ("table1", "table2"))
     assert "not run (≈ 33 GPU-h)<br>paper 0.61 ± 0.02" in table1
     assert "0.59 ± 0.01 (3† of 4)<br>paper 0.58 ± 0.07" in table1
     assert "not run (≈ 4.1 GPU-h)<br>paper 0.125" in table2
@@ -330,7 +331,7 @@ def test_prices_in_words() -> None:
 
 def test_no_price_is_said_without_prices(tmp_path: Path) -> None:
     sweep = read_sweep(Results(tmp_path).write())
-    assert "GPU-h" not in FORMATS["md"](TABLES["table2"](sweep))
+    assert "GPU-h" not in FORMATS["md"](TABLES["table2"].make(sweep))
     assert sweep.prices.total([{"task": "qm9", "model": "LieConv-T3"}]) is None
 
 
@@ -386,4 +387,4 @@ def test_where_published_runs_are_ignored_a_damaged_archive_is_a_warning(
     sweep = read_sweep(results)
     assert sweep.comparison is None
     assert any("damaged" in text or "MANIFEST" in text for text in sweep.warnings)
-    assert TABLES["table2"](sweep)
+    assert TABLES["table2"].make(sweep)

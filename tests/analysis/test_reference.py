@@ -1,5 +1,6 @@
-from lietransformer.analysis.tables import table1, table2
-from lietransformer.models.presets import presets
+from lietransformer.experiments.constellations import tables as table1
+from lietransformer.experiments.qm9 import tables as table2
+from lietransformer.experiments.registry import presets
 from lietransformer.reference import (
     Accuracy,
     Band,

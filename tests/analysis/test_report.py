@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from lietransformer.analysis.figures import FIGURES
-from lietransformer.analysis.report import write_report
-from lietransformer.analysis.runs import read_sweep
-from lietransformer.analysis.tables import TABLES
-from lietransformer.analysis.verification import Verification, read_verification
 from lietransformer.errors import UserError
+from lietransformer.experiments.registry import FIGURES, TABLES
+from lietransformer.report.report import write_report
+from lietransformer.report.runs import read_sweep
+from lietransformer.report.verification import Verification, read_verification
 from tests.analysis.synthetic import COMMIT, MACHINE, Results, accuracies, write_json
 from tests.browser import Browser, one_at_a_time
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.analysis.provenance import provenance
-from lietransformer.analysis.runs import finished, numbers, read_sweep
 from lietransformer.errors import UserError
+from lietransformer.report.provenance import provenance
+from lietransformer.report.runs import finished, numbers, read_sweep
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
 from tests.analysis.synthetic import COMMIT, Results, accuracies, springs_errors

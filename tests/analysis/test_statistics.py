@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from lietransformer.analysis.statistics import (
+from lietransformer.report.statistics import (
     Summary,
     bootstrap_interval,
     mean_interval,

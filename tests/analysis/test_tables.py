@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.analysis.runs import read_sweep
-from lietransformer.analysis.tables import FORMATS, TABLES, html, write_tables
+from lietransformer.experiments.registry import TABLES
+from lietransformer.report.runs import read_sweep
+from lietransformer.report.tables import FORMATS, html, write_tables
 from tests.analysis.synthetic import COMMIT, Results, accuracies, for_both_weights, mae
 from tests.requirements import needs_latex
 
@@ -39,7 +40,7 @@ def table2_results(path: Path) -> Path:
 
 
 def rendered(results: Path, name: str, ending: str) -> str:
-    return FORMATS[ending](TABLES[name](read_sweep(results)))
+    return FORMATS[ending](TABLES[name].make(read_sweep(results)))
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -105,7 +106,7 @@ def test_latex_has_as_many_cells_in_each_line(tmp_path: Path, name: str) -> None
     text = rendered(table1_results(tmp_path), name, "tex")
     body = [line for line in text.splitlines() if line.endswith(r"\\")]
     counts = {len(re.findall(r"(?<!\\)&", line)) for line in body}
-    table = TABLES[name](read_sweep(tmp_path))
+    table = TABLES[name].make(read_sweep(tmp_path))
     assert counts == {len(part.columns) for part in (table, table.below) if part}
     assert text.count("{") == text.count("}")
     assert r"\toprule" in text
@@ -158,7 +159,7 @@ def test_the_stricter_test_sets_stand_below_table1(
     tmp_path: Path, ending: str, heading: str, cells: str
 ) -> None:
     render = {**FORMATS, "html": html.render}[ending]
-    text = render(TABLES["table1"](read_sweep(strict_results(tmp_path))))
+    text = render(TABLES["table1"].make(read_sweep(strict_results(tmp_path))))
     below = text[text.index("(all)") - 200 :]
     assert heading in below
     assert cells in below

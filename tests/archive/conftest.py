@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from lietransformer.archive import publish
-from lietransformer.archive.layout import Archive
-from lietransformer.data import constellations, springs
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.springs import dataset as springs
+from lietransformer.layout import Archive
 from lietransformer.settings import validated
 from lietransformer.sweep.plan import Plan
 from lietransformer.sweep.reading import resolve

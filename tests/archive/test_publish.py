@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from lietransformer import cli
-from lietransformer.analysis.rollouts import step_error, trajectory_error
 from lietransformer.archive import publish as module
 from lietransformer.archive.checking import check
-from lietransformer.archive.layout import MANIFEST, README
 from lietransformer.archive.publish import publish
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.springs.rollouts import step_error, trajectory_error
 from lietransformer.files import exclusive
+from lietransformer.layout import MANIFEST, README
 from tests.archive.conftest import COMMIT, FULLY_CONNECTED, Project, edit
 
 RUNS = 7

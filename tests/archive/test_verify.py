@@ -15,9 +15,9 @@ import pytest
 from lietransformer import cli
 from lietransformer.archive import verify
 from lietransformer.archive.comparison import compare, pooled_spread
-from lietransformer.archive.layout import MANIFEST, Archive, sha256
 from lietransformer.archive.verify import check_datasets, choose, text
 from lietransformer.errors import UserError
+from lietransformer.layout import MANIFEST, Archive, sha256
 from tests.archive.conftest import FULLY_CONNECTED, Project
 
 RUN = f"{FULLY_CONNECTED}/seed-0"

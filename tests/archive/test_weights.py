@@ -8,10 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import lietransformer
-from lietransformer.archive.layout import MANIFEST, sha256
 from lietransformer.archive.weights import HEADLINES
 from lietransformer.errors import UserError
-from lietransformer.models import get_preset
+from lietransformer.experiments.registry import get_preset
+from lietransformer.layout import MANIFEST, sha256
 from lietransformer.training.run_folder import RunFolder
 from tests.archive.conftest import Project
 

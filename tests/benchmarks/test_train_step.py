@@ -16,7 +16,7 @@ from benchmarks.comparison import (
     write_baseline,
 )
 from benchmarks.train_step import RowFailed
-from lietransformer.models.presets import get_preset
+from lietransformer.experiments.registry import get_preset
 
 # The table of what to beat: the authors' cost, the goal (GEMM-GFLOP), and the batch.
 EXPECTED = {

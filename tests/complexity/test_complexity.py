@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lietransformer.cli import main
-from lietransformer.complexity.config import ComplexityConfig, StepsConfig, StepSizes
-from lietransformer.complexity.cost import cost_of, peak_bytes
-from lietransformer.complexity.measure import measure
 from lietransformer.errors import UserError
+from lietransformer.experiments.cost.config import ComplexityConfig, StepsConfig, StepSizes
+from lietransformer.experiments.cost.cost import cost_of, peak_bytes
+from lietransformer.experiments.cost.measure import measure
 from lietransformer.settings import validated
 
 SMALL = ComplexityConfig(
@@ -105,7 +105,7 @@ def test_long_steps_are_repeated_less_often(monkeypatch: pytest.MonkeyPatch) -> 
     calls = []
     cost_of(lambda: calls.append(torch.ones(1)), repetitions=3)
     assert len(calls) == 1 + 3  # one for memory
-    monkeypatch.setattr("lietransformer.complexity.cost._ENOUGH_SECONDS", 1e-12)
+    monkeypatch.setattr("lietransformer.experiments.cost.cost._ENOUGH_SECONDS", 1e-12)
     cost_of(lambda: calls.append(torch.ones(1)), repetitions=3)
     assert len(calls) == 1 + 3 + 1 + 1
 

@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from lietransformer.data.config import GeneratorConfig, read_config
-from lietransformer.data.constellations import ConstellationsConfig
-from lietransformer.data.qm9 import QM9Config
-from lietransformer.data.springs import SpringsConfig
 from lietransformer.errors import UserError
+from lietransformer.experiments.constellations.dataset import ConstellationsConfig
+from lietransformer.experiments.qm9.dataset import QM9Config
+from lietransformer.experiments.springs.dataset import SpringsConfig
 
 
 def test_defaults_are_the_papers() -> None:

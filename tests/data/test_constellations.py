@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from lietransformer.data.constellations import (
+from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.constellations.dataset import (
     PATTERNS,
     Constellations,
     ConstellationsConfig,
     draw,
     generate,
 )
-from lietransformer.data.reader import DatasetFile
 from tests.cases import seeded
 
 
@@ -247,7 +247,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_pieces_are_different_and_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lietransformer.data.constellations._EXAMPLES_AT_ONCE", 7)
+    monkeypatch.setattr("lietransformer.experiments.constellations.dataset._EXAMPLES_AT_ONCE", 7)
     generate(ConstellationsConfig(train=20, validation=7, test=15), tmp_path / "x.h5")
     file = DatasetFile(tmp_path / "x.h5")
     for name, size in (("train", 20), ("validation", 7), ("test", 15), ("test_SE2", 30)):

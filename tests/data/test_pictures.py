@@ -8,10 +8,12 @@ import torch
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from lietransformer.data import constellations, pictures, springs
+from lietransformer.data import pictures
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.summary import describe
 from lietransformer.dynamics import SpringSystem, systems_last
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.springs import dataset as springs
 
 
 def test_springs_show_the_test_systems(springs_file: Path) -> None:

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from lietransformer.data.augmentation import augment
 from lietransformer.data.examples import MoleculeExamples
-from lietransformer.data.qm9 import ELEMENTS, PROPERTIES
-from lietransformer.data.qm9.package import read_package
-from lietransformer.data.qm9.properties import atomic_references
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES, atomic_references
+from lietransformer.experiments.qm9.sources.package import read_package
 from lietransformer.reference import qm9_uncharacterized
 from tests.cases import seeded
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lietransformer.data.qm9 import QM9Config, generate
-from lietransformer.data.qm9.molecules import Molecules
-from lietransformer.data.qm9.package import read_package
-from lietransformer.data.qm9.tarball import read_tarball
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.qm9.dataset import QM9Config, generate
+from lietransformer.experiments.qm9.sources.molecules import Molecules
+from lietransformer.experiments.qm9.sources.package import read_package
+from lietransformer.experiments.qm9.sources.tarball import read_tarball
 from tests.data.test_command import fails_to_write
 from tests.data.xyz_archive import with_small_numbers, write_archive, xyz_text
 

@@ -18,7 +18,7 @@ from lietransformer.data.examples import (
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.resident import ResidentExamples, resident, resident_within
-from lietransformer.transfer import send
+from lietransformer.device import send
 
 CPU = torch.device("cpu")
 

@@ -10,9 +10,9 @@ import scipy.linalg
 import torch
 
 from lietransformer.data.reader import DatasetFile
-from lietransformer.data.springs import SpringsConfig, generate
 from lietransformer.dynamics import SpringSystem, rollout, systems_last
 from lietransformer.errors import UserError
+from lietransformer.experiments.springs.dataset import SpringsConfig, generate
 from tests.conftest import SMALL_SPRINGS
 
 
@@ -177,7 +177,8 @@ def test_a_smaller_file_is_the_beginning_of_a_larger_one(
 
 def test_pieces_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether test systems begin inside a piece or at its edge, the same is stored."""
-    monkeypatch.setattr("lietransformer.data.springs._NUMBERS_AT_ONCE", 10 * 8 * 2 * 6 * 2)
+    module = "lietransformer.experiments.springs.dataset"
+    monkeypatch.setattr(f"{module}._NUMBERS_AT_ONCE", 10 * 8 * 2 * 6 * 2)
     settings = {"systems": 64, "states": 8, "chunk": 4, "long_chunk": 4, "generation_batch": 25}
     files = [made(tmp_path / f"{t}.h5", test=t, **settings) for t in (4, 14, 20, 37)]
     for file in files:
@@ -209,7 +210,7 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_threads(
     program = (
         "import sys, torch; from pathlib import Path;"
         "torch.set_num_threads(int(sys.argv[1]));"
-        "from lietransformer.data.springs import *;"
+        "from lietransformer.experiments.springs.dataset import *;"
         "generate(SpringsConfig(systems=1500, test=9, seed=int(sys.argv[2])), Path(sys.argv[3]));"
         "assert torch.get_num_threads() == int(sys.argv[1])"
     )
@@ -226,7 +227,7 @@ def test_memory_does_not_grow_with_the_number_of_systems(tmp_path: Path) -> None
     """Their trajectories alone would be 1.5 GB."""
     program = (
         "import re, sys; from pathlib import Path;"
-        "from lietransformer.data.springs import *;"
+        "from lietransformer.experiments.springs.dataset import *;"
         "generate(SpringsConfig(systems=16000, test=10), Path(sys.argv[1]));"
         # Not ru_maxrss, in which a new process inherits the peak of the one that started it.
         "peak = re.search('VmHWM:\\\\s+(.*) kB', Path('/proc/self/status').read_text())[1];"

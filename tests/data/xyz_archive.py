@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lietransformer.data.qm9.molecules import Molecules
-from lietransformer.data.qm9.properties import ELEMENTS, PROPERTIES
+from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
+from lietransformer.experiments.qm9.sources.molecules import Molecules
 
 SYMBOLS = {charge: symbol for symbol, charge in ELEMENTS.items()}
 COLUMNS = ("mu", "alpha", "homo", "lumo", "gap", "r2", "zpve", "U0", "U", "H", "G", "Cv")

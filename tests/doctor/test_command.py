@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from lietransformer.cli import main
+from lietransformer.cli.sync import sync
 from lietransformer.doctor import leftovers, storage, tools, versions
 from lietransformer.doctor.findings import Finding, counted, size, some
-from lietransformer.tracking.command import sync
 from tests.doctor.folders import begin, finished, held_by_another_process, stop, write_manifest
 from tests.tracking.runs import MLFLOW_WARNINGS
 

@@ -12,7 +12,7 @@ import pytest
 
 from lietransformer.doctor import hardware, storage, tools, versions
 from lietransformer.doctor.hardware import Gpus, judge_gpus, judge_memory
-from lietransformer.native import library
+from lietransformer.kernels import build as library
 from tests.doctor.folders import levels, the
 from tests.requirements import needs_compiler
 

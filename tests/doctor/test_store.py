@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from lietransformer.cli.sync import sync
 from lietransformer.doctor.findings import Finding
 from lietransformer.doctor.listing import list_results
 from lietransformer.doctor.runs import examine
 from lietransformer.doctor.store import address_of, check
-from lietransformer.tracking.command import sync
 from lietransformer.training.run_folder import RunFolder
 from tests.doctor.folders import (
     begin,

@@ -12,7 +12,7 @@ from lietransformer.dynamics import (
     LearntDynamics,
     PotentialDynamics,
 )
-from lietransformer.models import presets
+from lietransformer.experiments.registry import presets
 
 DYNAMICS: dict[str, type[LearntDynamics]] = {
     "potential": PotentialDynamics,

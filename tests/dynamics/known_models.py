@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.dynamics import SpringSystem, systems_last
-from lietransformer.types import PointCloud
 
 
 class ExactPotential(nn.Module):

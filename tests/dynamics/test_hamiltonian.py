@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.dynamics import (
     DirectDynamics,
     HamiltonianDynamics,
@@ -31,7 +32,6 @@ from lietransformer.models import (
     LieTransformer,
     LieTransformerConfig,
 )
-from lietransformer.types import PointCloud
 from tests.cases import seeded
 from tests.dynamics.known_models import (
     DistancePotential,

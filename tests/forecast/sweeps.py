@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lietransformer.data.constellations import TEST_SETS
+from lietransformer.experiments.constellations.dataset import TEST_SETS
 from lietransformer.forecast.datasets import DatasetSpeed
 from lietransformer.forecast.measuring import Measurements, subjects_of
 from lietransformer.forecast.speed import Speed

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lietransformer.cli import forecast as command
 from lietransformer.errors import UserError
-from lietransformer.forecast import command
 from lietransformer.forecast.comparison import compare, read_forecast
 from lietransformer.forecast.forecast import Forecast
 from lietransformer.training.run_folder import write_json

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from lietransformer.data import constellations, springs
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.registry import TaskName
+from lietransformer.experiments.springs import dataset as springs
 from lietransformer.forecast.datasets import (
     examples,
     expected_bytes,
@@ -16,7 +18,6 @@ from lietransformer.forecast.datasets import (
 from lietransformer.forecast.estimate import subject_of
 from lietransformer.forecast.measuring import subjects_of
 from lietransformer.forecast.speed import MeasurementFailed, Subject, measure_apart
-from lietransformer.tasks.base import TaskName
 from tests.forecast.sweeps import ONE_MODEL, plan_of, some_speed
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from lietransformer.data import constellations, qm9, springs
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.springs import dataset as springs
 from lietransformer.forecast.workload import Workload, workload
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from lietransformer.clouds import LiftedCloud, PointCloud
+from lietransformer.experiments.symmetry import attention
+from lietransformer.experiments.symmetry.config import InvarianceConfig
+from lietransformer.experiments.symmetry.measure import build, draw_example
 from lietransformer.groups import get_group
-from lietransformer.invariance import attention
-from lietransformer.invariance.config import InvarianceConfig
-from lietransformer.invariance.measure import build, draw_example
+from lietransformer.kernels import build as library
 from lietransformer.models import LieTransformer
-from lietransformer.native import library
 from lietransformer.testing import relative_error
-from lietransformer.types import LiftedCloud, PointCloud
 from tests.requirements import needs_compiler
 
 TOLERANCE = 1e-13

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lietransformer.cli import invariance as command
 from lietransformer.errors import UserError
-from lietransformer.invariance import command, measure
-from lietransformer.invariance.config import InvarianceConfig
+from lietransformer.experiments.symmetry import measure
+from lietransformer.experiments.symmetry.config import InvarianceConfig
 
 
 def invariance(*arguments: str) -> int:

@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from lietransformer.data import constellations
 from lietransformer.data.config import read_config
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
-from lietransformer.invariance.config import InvarianceConfig
-from lietransformer.invariance.measure import build, draw_example, measure, training_example
+from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.symmetry.config import InvarianceConfig
+from lietransformer.experiments.symmetry.measure import (
+    build,
+    draw_example,
+    measure,
+    training_example,
+)
 
 SMALL = InvarianceConfig(runs=8, largest=12, numbers=4)
 

@@ -8,9 +8,9 @@ import pytest
 
 from lietransformer.cli import main
 from lietransformer.errors import UserError
+from lietransformer.experiments.symmetry.lifting import example
+from lietransformer.experiments.symmetry.lifting_config import LiftingConfig
 from lietransformer.groups import get_group
-from lietransformer.lifting.config import LiftingConfig
-from lietransformer.lifting.example import example
 from lietransformer.settings import validated
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.models import (
     FullyConnected,
     FullyConnectedConfig,
@@ -18,7 +19,6 @@ from lietransformer.models import (
     Specialist,
     SpecialistConfig,
 )
-from lietransformer.types import PointCloud
 from tests.cases import default_lift, seeded
 
 

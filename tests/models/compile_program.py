@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad
 
+from lietransformer.clouds import PointCloud
+from lietransformer.experiments.registry import get_preset
 from lietransformer.lift import LiftConfig
-from lietransformer.models import LieTransformer, LieTransformerConfig, get_preset
-from lietransformer.neighbourhood import NeighbourhoodConfig
-from lietransformer.types import PointCloud
+from lietransformer.models import LieTransformer, LieTransformerConfig
+from lietransformer.pairs import NeighbourhoodConfig
 
 
 def compare_forces() -> None:

@@ -19,15 +19,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lietransformer.data.constellations import ConstellationsConfig, draw
+from lietransformer.clouds import PointCloud
+from lietransformer.experiments.constellations.dataset import ConstellationsConfig, draw
+from lietransformer.experiments.preset import Preset
+from lietransformer.experiments.registry import presets
+from lietransformer.experiments.springs.task import SpringsTask
 from lietransformer.models import LieResNet, LieTransformer
 from lietransformer.models.lie_resnet import BottleneckBlock
-from lietransformer.models.presets import Preset, presets
 from lietransformer.nn.block import LieTransformerBlock
-from lietransformer.nn.kernels import PairwiseSum
-from lietransformer.random import stream
-from lietransformer.tasks import SpringsTask
-from lietransformer.types import PointCloud
+from lietransformer.nn.scores import PairwiseSum
+from lietransformer.rng import stream
 
 TABLE = Path(__file__).with_name("initial_statistics.csv")
 SEEDS = 5

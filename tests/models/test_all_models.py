@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from lietransformer.clouds import PointCloud
 from lietransformer.lift import LiftConfig
 from lietransformer.models import LieTransformer, LieTransformerConfig, build_model
-from lietransformer.neighbourhood import NeighbourhoodConfig
+from lietransformer.pairs import NeighbourhoodConfig
 from lietransformer.testing import relative_error
-from lietransformer.types import PointCloud
 from tests.cases import random_cloud, seeded
 from tests.models.builders import (
     SMALL,

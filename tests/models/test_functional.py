@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from lietransformer.models import LieTransformer, get_preset
-from lietransformer.types import PointCloud
+from lietransformer.clouds import PointCloud
+from lietransformer.experiments.registry import get_preset
+from lietransformer.models import LieTransformer
 from tests.cases import seeded
 
 POSITIONS = torch.randn(4, 6, 2, generator=seeded(0), dtype=torch.float64)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lietransformer.models.presets import Preset
+from lietransformer.experiments.preset import Preset
 from tests.models.initial_statistics import lie_presets, read_table, statistics_of
 
 

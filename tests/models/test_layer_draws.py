@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lietransformer.models.presets import get_preset
+from lietransformer.clouds import PointCloud
+from lietransformer.experiments.registry import get_preset
 from lietransformer.training.architecture import changed
-from lietransformer.types import PointCloud
 from tests.cases import seeded
 
 MODELS = ("LieTransformer-T3", "LieTransformer-SE3", "LieConv-SE3")

@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig
 from lietransformer.models.lie_resnet import BottleneckBlock
-from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.norms import MaskedBatchNorm
+from lietransformer.pairs import NeighbourhoodConfig
 from lietransformer.testing import (
     assert_equivariant,
     assert_invariant,
@@ -18,7 +19,6 @@ from lietransformer.testing import (
     assert_permutation_invariant,
     relative_error,
 )
-from lietransformer.types import PointCloud
 from tests.cases import ALL_GROUPS, EXACT_GROUPS, PRECISIONS, random_cloud, seeded
 from tests.models.builders import lie_resnet
 

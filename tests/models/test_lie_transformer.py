@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from lietransformer.cli.quickstart import make_batch
+from lietransformer.clouds import PointCloud
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig, lift
 from lietransformer.models import LieTransformer
-from lietransformer.neighbourhood import NeighbourhoodConfig, pair_geometry
 from lietransformer.nn import AttentionConfig
-from lietransformer.quickstart import make_batch
-from lietransformer.types import PointCloud
+from lietransformer.pairs import NeighbourhoodConfig, pair_geometry
 from tests.cases import ALL_GROUPS, build, default_lift, random_cloud, seeded, small_config
 
 

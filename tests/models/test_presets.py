@@ -5,21 +5,16 @@ from dataclasses import replace
 import pytest
 import torch
 
+from lietransformer.experiments.preset import Preset
+from lietransformer.experiments.registry import get_preset, presets
 from lietransformer.lift import LiftConfig
-from lietransformer.models import (
-    LieTransformer,
-    LieTransformerConfig,
-    Preset,
-    count_parameters,
-    get_preset,
-    presets,
-)
+from lietransformer.models import LieTransformer, LieTransformerConfig, count_parameters
 from lietransformer.models.fully_connected import FullyConnectedConfig
 from lietransformer.models.graph_network import GraphNetworkConfig
 from lietransformer.models.lie_resnet import LieResNetConfig
 from lietransformer.models.set_transformer import SetTransformerConfig
 from lietransformer.models.specialists import SpecialistConfig
-from lietransformer.neighbourhood import NeighbourhoodConfig
+from lietransformer.pairs import NeighbourhoodConfig
 from lietransformer.reference import parameter_counts
 from tests.cases import random_cloud, seeded
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.groups import get_group
 from lietransformer.models import Specialist, SpecialistConfig
 from lietransformer.models.specialists import EdgesWithin, _torch_geometric, successive_edges
@@ -18,7 +19,6 @@ from lietransformer.testing import (
     assert_permutation_invariant,
     relative_error,
 )
-from lietransformer.types import PointCloud
 from tests.models.builders import molecules, specialist
 
 

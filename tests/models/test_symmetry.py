@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from lietransformer.clouds import PointCloud
+from lietransformer.experiments.registry import get_preset
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig
-from lietransformer.models import LieTransformer, LieTransformerConfig, get_preset
-from lietransformer.neighbourhood import NeighbourhoodConfig
+from lietransformer.models import LieTransformer, LieTransformerConfig
 from lietransformer.nn import AttentionConfig
+from lietransformer.pairs import NeighbourhoodConfig
 from lietransformer.testing import (
     assert_equivariant,
     assert_invariant,
@@ -20,7 +22,6 @@ from lietransformer.testing import (
     invariance_error,
     relative_error,
 )
-from lietransformer.types import PointCloud
 from tests.cases import (
     ALL_GROUPS,
     EXACT_GROUPS,

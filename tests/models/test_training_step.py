@@ -8,8 +8,12 @@ import torch
 
 from lietransformer.data.examples import ConstellationExamples, MoleculeExamples, SpringExamples
 from lietransformer.data.reader import DatasetFile
-from lietransformer.models import Preset, presets
-from lietransformer.tasks import ConstellationsTask, QM9Task, SpringsTask, Task
+from lietransformer.experiments.constellations.task import ConstellationsTask
+from lietransformer.experiments.preset import Preset
+from lietransformer.experiments.qm9.task import QM9Task
+from lietransformer.experiments.registry import presets
+from lietransformer.experiments.springs.task import SpringsTask
+from lietransformer.experiments.task import Task
 from tests.cases import seeded
 
 

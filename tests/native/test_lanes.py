@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lietransformer.native import library
+from lietransformer.kernels import build as library
 from tests.requirements import needs_compiler
 
 pytestmark = needs_compiler

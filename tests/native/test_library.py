@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.native import library
+from lietransformer.kernels import build as library
 from tests.requirements import needs_compiler
 
 SOURCE = "head_mlp.c"
@@ -61,7 +61,7 @@ def test_a_damaged_file_is_replaced(empty_cache: Path) -> None:
 @needs_compiler
 def test_many_processes_compile_at_once(empty_cache: Path) -> None:
     program = (
-        "from lietransformer.native import library\n"
+        "from lietransformer.kernels import library\n"
         f"assert library.load({SOURCE!r}, {WIDTHS!r}) is not None"
     )
     processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]

@@ -9,16 +9,16 @@ from torch.nn import functional as F
 
 from lietransformer.groups import get_group
 from lietransformer.lift import lift
-from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pair_geometry
 from lietransformer.nn import AttentionConfig, LieSelfAttention
-from lietransformer.nn.kernels import (
+from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP
+from lietransformer.nn.scores import (
     LinearConcatLinearContent,
     MLPCombination,
     MLPLocation,
     MultiplicativeCombination,
     PlainLocation,
 )
-from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP
+from lietransformer.pairs import NeighbourhoodConfig, PairGeometry, pair_geometry
 from tests.cases import attention_choices, default_lift, describe, is_possible, random_cloud, seeded
 
 POSSIBLE = [config for config in attention_choices() if is_possible(config)]
@@ -183,7 +183,7 @@ def test_gathered_neighbours_and_masked_pairs_give_the_same(
     neighbourhood = NeighbourhoodConfig(ball=4)
     masked = pair_geometry(lifted, group, neighbourhood)
     assert masked.indices is None
-    monkeypatch.setattr("lietransformer.neighbourhood._DENSE_SHARE", 2.0)
+    monkeypatch.setattr("lietransformer.pairs._DENSE_SHARE", 2.0)
     gathered = pair_geometry(lifted, group, neighbourhood)
     assert gathered.indices is not None
     assert torch.equal(gathered.mask.sum(-1), masked.mask.sum(-1))

@@ -9,10 +9,10 @@ from torch.nn import functional as F
 
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig, lift
-from lietransformer.neighbourhood import NeighbourhoodConfig, pair_geometry
 from lietransformer.nn import AttentionConfig, LieTransformerBlock
-from lietransformer.nn.kernels import MLPCombination, MLPLocation
 from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP
+from lietransformer.nn.scores import MLPCombination, MLPLocation
+from lietransformer.pairs import NeighbourhoodConfig, pair_geometry
 from tests.cases import random_cloud, seeded
 
 

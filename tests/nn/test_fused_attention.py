@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from lietransformer.clouds import PointCloud
+from lietransformer.kernels import build as library
+from lietransformer.kernels import fused_attention
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
-from lietransformer.native import library
-from lietransformer.neighbourhood import PairGeometry
-from lietransformer.nn import fused_attention
 from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
-from lietransformer.nn.kernels import MLPLocation
+from lietransformer.nn.scores import MLPLocation
 from lietransformer.packing import Packing
-from lietransformer.types import PointCloud
+from lietransformer.pairs import PairGeometry
 from tests.requirements import needs_compiler
 
 pytestmark = needs_compiler

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lietransformer.nn import fused_mlp
+from lietransformer.kernels import fused_mlp
 from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_mlp
 from tests.requirements import needs_compiler
 

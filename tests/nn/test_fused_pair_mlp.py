@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from lietransformer.clouds import PointCloud
+from lietransformer.kernels import build as library
+from lietransformer.kernels import fused_pair_mlp
+from lietransformer.kernels import pair_mlp as native
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
-from lietransformer.native import library
-from lietransformer.native import pair_mlp as native
-from lietransformer.nn import AttentionConfig, fused_pair_mlp
+from lietransformer.nn import AttentionConfig
 from lietransformer.nn.pair_mlp import _at_once, pair_mlp
-from lietransformer.types import PointCloud
 from tests.requirements import needs_compiler
 
 pytestmark = needs_compiler

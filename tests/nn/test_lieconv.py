@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
+from lietransformer.clouds import PointCloud
 from lietransformer.groups import get_group
 from lietransformer.lift import lift
-from lietransformer.neighbourhood import NeighbourhoodConfig, pair_geometry
 from lietransformer.nn.lieconv import LieConv
-from lietransformer.types import PointCloud
+from lietransformer.pairs import NeighbourhoodConfig, pair_geometry
 from tests.cases import ALL_GROUPS, default_lift, random_cloud, seeded
 
 

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from lietransformer.groups import get_group
 from lietransformer.lift import lift
-from lietransformer.neighbourhood import NeighbourhoodConfig, PairGeometry, pair_geometry
-from lietransformer.nn import AttentionConfig, LieSelfAttention, long_sets
+from lietransformer.nn import AttentionConfig, LieSelfAttention
+from lietransformer.nn import chunking as long_sets
 from lietransformer.nn.lieconv import LieConv
+from lietransformer.pairs import NeighbourhoodConfig, PairGeometry, pair_geometry
 from tests.cases import attention_choices, default_lift, describe, is_possible, random_cloud, seeded
 
 CHOICES = [config for config in attention_choices() if is_possible(config)]

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lietransformer.neighbourhood import PairGeometry
 from lietransformer.nn import AttentionConfig, LieTransformerBlock, pair_mlp
-from lietransformer.nn.kernels import MLPCombination, PairwiseSum
+from lietransformer.nn.scores import MLPCombination, PairwiseSum
+from lietransformer.pairs import PairGeometry
 
 HEADS, BATCH, POINTS, CONTENT, LOCATION, HIDDEN = 2, 7, 5, 4, 3, 6
 ROUNDING = 1e-12

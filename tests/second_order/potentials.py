@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from lietransformer import second_order
+from lietransformer.clouds import PointCloud
 from lietransformer.dynamics.hamiltonian import gradient
+from lietransformer.kernels import potential as second_order
 from lietransformer.models.lie_resnet import LieResNet, LieResNetConfig
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
-from lietransformer.types import PointCloud
 
 ROUNDING = 5e-5
 PLAIN = LieTransformerConfig("T(2)", input_width=2, output_width=1, width=24, layers=3, heads=3)

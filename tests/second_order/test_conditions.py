@@ -8,17 +8,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lietransformer import second_order
 from lietransformer.dynamics.hamiltonian import PotentialDynamics
+from lietransformer.kernels import build as library
+from lietransformer.kernels import head_mlp
+from lietransformer.kernels import potential as second_order
+from lietransformer.kernels.potential import conditions
 from lietransformer.lift import LiftConfig
 from lietransformer.models.lie_transformer import LieTransformer
-from lietransformer.native import head_mlp, library
-from lietransformer.neighbourhood import NeighbourhoodConfig
 from lietransformer.nn.attention import AttentionConfig
 from lietransformer.nn.block import LieTransformerBlock
-from lietransformer.nn.kernels import MLPLocation
 from lietransformer.nn.mlp import PerHeadLinear
-from lietransformer.second_order import conditions
+from lietransformer.nn.scores import MLPLocation
+from lietransformer.pairs import NeighbourhoodConfig
 from tests.requirements import needs_compiler
 from tests.second_order.potentials import (
     CONVOLUTION,

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from lietransformer import second_order
+from lietransformer.clouds import PointCloud
 from lietransformer.dynamics.hamiltonian import PotentialDynamics, gradient
+from lietransformer.experiments.registry import get_preset
+from lietransformer.kernels import potential as second_order
 from lietransformer.lift import LiftConfig
 from lietransformer.models.lie_resnet import LieResNet
 from lietransformer.models.lie_transformer import LieTransformer
-from lietransformer.models.presets import get_preset
 from lietransformer.nn.attention import AttentionConfig
-from lietransformer.types import PointCloud
 from tests.requirements import needs_compiler
 from tests.second_order.potentials import (
     CONVOLUTION,

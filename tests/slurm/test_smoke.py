@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 import yaml
 
+from lietransformer.experiments.registry import TaskName
 from lietransformer.sweep.config import Compute
 from lietransformer.sweep.reading import resolve
-from lietransformer.tasks.base import TaskName
 from tests.slurm.project import ROOT, Job, Project
 
 GPU = "gres:gpu:1"

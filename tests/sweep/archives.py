@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lietransformer.archive.layout import FOLDER, MANIFEST, empty_manifest, sha256
+from lietransformer.layout import FOLDER, MANIFEST, empty_manifest, sha256
 from lietransformer.training.run_folder import write_json
 
 

@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from lietransformer.models.presets import presets
+from lietransformer.experiments.registry import PartName, presets
 from lietransformer.sweep import Plan
-from lietransformer.sweep.jobs import PartName, slug
+from lietransformer.sweep.jobs import slug
 from lietransformer.training.config import read_runs
 from tests.sweep.sweeps import NO_ARCHIVE, plan
 

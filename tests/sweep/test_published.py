@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lietransformer.archive.layout import MANIFEST
 from lietransformer.errors import UserError
+from lietransformer.layout import MANIFEST
 from lietransformer.sweep import Plan
 from tests.sweep.archives import publish
 from tests.sweep.sweeps import plan

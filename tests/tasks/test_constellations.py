@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.data.batches import ConstellationBatch
 from lietransformer.data.examples import ConstellationExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
-from lietransformer.models import get_preset
-from lietransformer.tasks import ConstellationsTask
-from lietransformer.types import PointCloud
+from lietransformer.experiments.constellations.task import ConstellationsTask
+from lietransformer.experiments.registry import get_preset
 
 
 class Fixed(nn.Module):

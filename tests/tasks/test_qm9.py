@@ -5,13 +5,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lietransformer.clouds import PointCloud
 from lietransformer.data.examples import MoleculeExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
-from lietransformer.tasks import QM9Task
-from lietransformer.tasks.qm9 import element_features
-from lietransformer.types import PointCloud
+from lietransformer.experiments.qm9.task import QM9Task, element_features
 
 
 def test_features_of_an_atom() -> None:

@@ -13,10 +13,9 @@ from lietransformer.data.batches import SpringBatch
 from lietransformer.data.examples import SpringExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.springs.task import RolloutErrors, SpringsTask
 from lietransformer.lift import LiftConfig
 from lietransformer.models import LieTransformer, LieTransformerConfig
-from lietransformer.tasks import SpringsTask
-from lietransformer.tasks.springs import RolloutErrors
 from tests.cases import seeded
 from tests.dynamics.known_models import ExactPotential
 

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from lietransformer.analysis.claims import decide_all
-from lietransformer.analysis.claims.documents import write_claims
-from lietransformer.analysis.figures import write_figures
-from lietransformer.analysis.report import write_report
-from lietransformer.analysis.runs import read_sweep
-from lietransformer.analysis.tables import write_tables
+from lietransformer.report.claims import decide_all
+from lietransformer.report.claims.documents import write_claims
+from lietransformer.report.figures import write_figures
+from lietransformer.report.report import write_report
+from lietransformer.report.runs import read_sweep
+from lietransformer.report.tables import write_tables
 from tests.analysis.synthetic import Results, accuracies
 
 STATUSES = ("finished", "finished", "diverged", "missing")

@@ -10,9 +10,9 @@ import torch
 from mlflow import MlflowClient
 from mlflow.entities import Run as TrackedRun
 
+from lietransformer.interruption import Interruption
 from lietransformer.tracking.folders import HASH_TAG
 from lietransformer.training.config import read_runs
-from lietransformer.training.interruption import Interruption
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, read_lines, write_json
 

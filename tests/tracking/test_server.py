@@ -8,9 +8,9 @@ import pytest
 from mlflow import MlflowClient
 
 from lietransformer.cli import main
+from lietransformer.interruption import Interrupted, Interruption
 from lietransformer.tracking.folders import SYNCED_TAG
 from lietransformer.tracking.live import LiveTracking
-from lietransformer.training.interruption import Interrupted, Interruption
 from lietransformer.training.run_folder import RunFolder
 from tests.tracking.runs import (
     MLFLOW_WARNINGS,

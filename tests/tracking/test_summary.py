@@ -10,8 +10,8 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from lietransformer.analysis.claims.verdict import Verdict
 from lietransformer.cli import main
+from lietransformer.report.claims.verdict import Verdict
 from tests.analysis.synthetic import COMMIT
 from tests.tracking.outcomes import make_outcome
 from tests.tracking.runs import MLFLOW_WARNINGS, sqlite_uri

@@ -10,8 +10,8 @@ import pytest
 from mlflow import MlflowClient
 
 from lietransformer.cli import main
+from lietransformer.interruption import Interrupted, Interruption
 from lietransformer.tracking import ingest
-from lietransformer.training.interruption import Interrupted, Interruption
 from lietransformer.training.run_folder import RunFolder
 from tests.tracking.runs import (
     MLFLOW_WARNINGS,

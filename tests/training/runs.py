@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from lietransformer.interruption import Interruption
 from lietransformer.training.config import RunConfig
-from lietransformer.training.interruption import Interruption
 from lietransformer.training.run_folder import RunFolder, load
 
 TINY: dict[str, Any] = {

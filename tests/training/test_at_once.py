@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from lietransformer.cli import main
-from lietransformer.training.at_once import OneRun, RunsAtOnce, group_runs
+from lietransformer.interruption import Interrupted
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
-from lietransformer.training.interruption import Interrupted
 from lietransformer.training.loop import Run
+from lietransformer.training.multi_seed.conditions import reason_against
+from lietransformer.training.multi_seed.engine import OneRun, RunsAtOnce, group_runs
+from lietransformer.training.multi_seed.stack import Stack
 from lietransformer.training.run_folder import RunFolder, load
-from lietransformer.training.stack import Stack
-from lietransformer.training.stackable import reason_against
 from tests.training.recording import RecordingOnPaper
 from tests.training.runs import (
     After,

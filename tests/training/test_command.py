@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lietransformer.cli import main
-from lietransformer.data import springs
+from lietransformer.experiments.springs import dataset as springs
 from lietransformer.training.checkpoint import Progress
 from lietransformer.training.display import Display
 from lietransformer.training.run_folder import RunFolder, write_json

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lietransformer.training.interruption import RESUME_EXIT_CODE
+from lietransformer.interruption import RESUME_EXIT_CODE
 from lietransformer.training.run_folder import load
 from tests.training.runs import command, numbers
 

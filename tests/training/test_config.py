@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lietransformer.errors import UserError
+from lietransformer.kernels import build as library
 from lietransformer.models.lie_transformer import LieTransformerConfig
-from lietransformer.native import library
 from lietransformer.settings import validated
 from lietransformer.training.config import RunConfig, read_runs
 from tests.training.runs import settings, tiny

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from lietransformer.interruption import Interrupted
 from lietransformer.training import loop, optimiser
 from lietransformer.training.experiment import Experiment
-from lietransformer.training.interruption import Interrupted
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load, save
 from lietransformer.training.step import TrainingStep

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from lietransformer.random import Drawn, Listener, integers, normal, stream, uniform
+from lietransformer.rng import Drawn, Listener, integers, normal, stream, uniform
 from lietransformer.training.config import RunConfig
-from lietransformer.training.drawing import DrawingAhead, enlarged
 from lietransformer.training.experiment import Experiment
+from lietransformer.training.random_buffers import DrawingAhead, enlarged
 from lietransformer.training.step import TrainingStep
 from tests.training.recording import RecordingOnPaper
 from tests.training.runs import constellations, settings, tiny

@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from lietransformer.errors import UserError
+from lietransformer.experiments.springs.task import SpringsTask
 from lietransformer.files import exclusive
-from lietransformer.tasks import SpringsTask
+from lietransformer.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
 from lietransformer.training import loop
 from lietransformer.training.checkpoint import CheckpointFile
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
-from lietransformer.training.interruption import RESUME_EXIT_CODE, Interrupted, Interruption
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder, load
 from tests.training.runs import After, command, constellations, numbers, tiny

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from lietransformer.data import constellations as constellations_data
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
-from lietransformer.tasks import Evaluation
+from lietransformer.experiments.constellations import dataset as constellations_data
+from lietransformer.experiments.task import Evaluation
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.loop import Run

@@ -12,7 +12,7 @@ import pytest
 from lietransformer.cli import main
 from lietransformer.errors import UserError
 from lietransformer.files import exclusive
-from lietransformer.training.interruption import Interrupted, Interruption
+from lietransformer.interruption import Interrupted, Interruption
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
 from tests.training.runs import command, numbers, tiny

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import torch
 
-from lietransformer import neighbourhood
+from lietransformer import pairs as neighbourhood
 from lietransformer.data.resident import ResidentExamples
-from lietransformer.models.presets import get_preset, presets
+from lietransformer.experiments.registry import get_preset, presets
 from lietransformer.training import experiment as experiments
+from lietransformer.training.cuda_graphs import Recorder
 from lietransformer.training.experiment import Experiment
-from lietransformer.training.repetition import Recorder
+from lietransformer.training.multi_seed.stack import Stack
 from lietransformer.training.run_folder import RunFolder
-from lietransformer.training.stack import Stack
 from lietransformer.training.state import RunState
 from lietransformer.training.step import TrainingStep
 from tests.training.recording import RecordingOnPaper

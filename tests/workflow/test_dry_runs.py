@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.analysis.figures import FIGURES
-from lietransformer.analysis.tables import TABLES
-from lietransformer.archive.layout import MANIFEST
+from lietransformer.experiments.registry import FIGURES, TABLES
+from lietransformer.layout import MANIFEST
 from tests.sweep.archives import publish
 from tests.sweep.sweeps import plan
 from tests.workflow.workplace import ROOT, Workplace

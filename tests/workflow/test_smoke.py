@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from lietransformer.analysis.figures import FIGURES
-from lietransformer.models.presets import presets
-from lietransformer.tasks.base import TaskName
+from lietransformer.experiments.registry import FIGURES, TaskName, presets
 from tests.browser import Browser
 from tests.tracking.runs import MLFLOW_WARNINGS
 from tests.workflow.workplace import Workplace

@@ -3,7 +3,8 @@
 import shlex
 import sys
 
-from lietransformer.archive.layout import MANIFEST
+from lietransformer.experiments.registry import FIGURES, PARTS, TABLES
+from lietransformer.layout import MANIFEST
 from lietransformer.tracking.address import NO_TRACKING, is_server
 
 # `lietransformer` is found beside the snakemake that runs, also where no environment is active.
@@ -27,33 +28,6 @@ HOW = HOW.replace("{", "{{").replace("}", "}}")
 # Whether runs may use a GPU is known where they run; the packages for one do for a CPU as well.
 ENVIRONMENT = f"../../envs/{'cpu' if SWEEP.compute.device == 'cpu' else 'cuda'}.yaml"
 
-TABLES = {"table1": ["constellations"], "table2": ["qm9"], "draws": ["draws"]}
-FIGURES = {
-    "figure2": [],
-    "figure3": [],
-    "figure4": ["data_efficiency"],
-    "figure5": ["data_efficiency"],
-    "figure6": ["data_efficiency"],
-    "figure7": ["parameter_efficiency"],
-    "figure8": ["parameter_efficiency"],
-    "figure9": ["data_efficiency"],
-    "figure10": ["data_efficiency"],
-    "figure11": ["data_efficiency"],
-    "complexity": [],
-    "growth": [],
-}
-# Figures of what is measured without training.
-MEASURED = {
-    "figure2": "lifting",
-    "figure3": "invariance",
-    "complexity": "complexity",
-    "growth": "complexity",
-}
-PARTS = {
-    "constellations": ["constellations"],
-    "springs": ["data_efficiency", "parameter_efficiency", "ablations", "draws"],
-    "qm9": ["qm9"],
-}
 CLAIMS = [RESULTS / "claims.md", RESULTS / "claims.json"]
 
 
@@ -111,7 +85,8 @@ def verification(name):
 
 def measured_for(figure):
     """The measurement that a figure shows; none for those of runs."""
-    return [PLAN.measurements[MEASURED[figure]]] if figure in MEASURED else []
+    name = FIGURES[figure].measurement
+    return [] if name is None else [PLAN.measurements[name]]
 
 
 def files_of_table(name):

@@ -4,7 +4,7 @@ localrules:
 
 rule figure:
     input:
-        lambda wildcards: runs_of(*FIGURES[wildcards.figure]),
+        lambda wildcards: runs_of(*FIGURES[wildcards.figure].parts),
         lambda wildcards: measured_for(wildcards.figure),
         sweep=RESULTS / "sweep.json",
     output:

@@ -6,7 +6,7 @@ localrules:
 
 rule claims:
     input:
-        runs_of(*sum(PARTS.values(), [])),
+        runs_of(*sum(PARTS.values(), ())),
         PLAN.measurements["invariance"],
         PLAN.measurements["complexity"],
         sweep=RESULTS / "sweep.json",

@@ -27,7 +27,7 @@ rule manifest:
 
 rule table:
     input:
-        lambda wildcards: runs_of(*TABLES[wildcards.table]),
+        lambda wildcards: runs_of(*TABLES[wildcards.table].parts),
         sweep=RESULTS / "sweep.json",
     output:
         markdown=report(

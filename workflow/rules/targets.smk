@@ -9,7 +9,7 @@ for name in TABLES:
         input:
             RESULTS / "sweep.json",
             files_of_table(name),
-            runs_of(*TABLES[name]),
+            runs_of(*TABLES[name].parts),
         localrule: True
         message:
             "All of {rule} is there"
@@ -24,7 +24,7 @@ for name in FIGURES:
             RESULTS / "sweep.json",
             files_of_figure(name),
             measured_for(name),
-            runs_of(*FIGURES[name]),
+            runs_of(*FIGURES[name].parts),
         localrule: True
         message:
             "All of {rule} is there"
@@ -39,13 +39,13 @@ for name in PARTS:
             RESULTS / "sweep.json",
             [
                 files_of_table(table)
-                for table, parts in TABLES.items()
-                if set(parts) <= set(PARTS[name])
+                for table, entry in TABLES.items()
+                if set(entry.parts) <= set(PARTS[name])
             ],
             [
                 files_of_figure(figure)
-                for figure, parts in FIGURES.items()
-                if parts and set(parts) <= set(PARTS[name])
+                for figure, entry in FIGURES.items()
+                if entry.parts and set(entry.parts) <= set(PARTS[name])
             ],
             runs_of(*PARTS[name]),
             tracking(name),

@@ -1,1 +1,0 @@
-"""What LieSelfAttention and LieConv cost: time and memory, measured (App. G, claim 18)."""

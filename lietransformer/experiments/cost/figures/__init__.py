@@ -1,0 +1,1 @@
+"""Figures of time and memory, which the paper does not have."""

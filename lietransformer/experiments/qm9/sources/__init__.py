@@ -1,0 +1,1 @@
+"""Where the molecules of QM9 come from."""

@@ -1,0 +1,1 @@
+"""Figures 2 and 3."""

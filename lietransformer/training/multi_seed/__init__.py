@@ -1,0 +1,1 @@
+"""Several seeds of one configuration trained as one model on a GPU."""
