@@ -8,7 +8,7 @@ from lietransformer.report.figures import write_figures
 from lietransformer.report.report import write_report
 from lietransformer.report.runs import read_sweep
 from lietransformer.report.tables import write_tables
-from tests.analysis.synthetic import Results, accuracies
+from tests.report.synthetic import Results, accuracies
 
 STATUSES = ("finished", "finished", "diverged", "missing")
 

@@ -12,7 +12,7 @@ from mlflow.entities import Run
 
 from lietransformer.cli import main
 from lietransformer.report.claims.verdict import Verdict
-from tests.analysis.synthetic import COMMIT
+from tests.report.synthetic import COMMIT
 from tests.tracking.outcomes import make_outcome
 from tests.tracking.runs import MLFLOW_WARNINGS, sqlite_uri
 from tests.tracking.server import Server

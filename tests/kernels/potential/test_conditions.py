@@ -20,8 +20,7 @@ from lietransformer.nn.block import LieTransformerBlock
 from lietransformer.nn.mlp import PerHeadLinear
 from lietransformer.nn.scores import MLPLocation
 from lietransformer.pairs import NeighbourhoodConfig
-from tests.requirements import needs_compiler
-from tests.second_order.potentials import (
+from tests.kernels.potential.potentials import (
     CONVOLUTION,
     PLAIN,
     ROUNDING,
@@ -31,6 +30,7 @@ from tests.second_order.potentials import (
     potential,
     untrained,
 )
+from tests.requirements import needs_compiler
 
 pytestmark = needs_compiler
 

@@ -35,8 +35,8 @@ from lietransformer.report.provenance import provenance
 from lietransformer.report.report import write_report
 from lietransformer.report.runs import Sweep, read_sweep
 from lietransformer.report.tables import FORMATS
-from tests.analysis.published import HOURS, add_archive, add_springs
-from tests.analysis.synthetic import (
+from tests.report.published import HOURS, add_archive, add_springs
+from tests.report.synthetic import (
     COMMIT,
     STEPS,
     Results,

@@ -25,7 +25,7 @@ from lietransformer.report.figures.style import LOOKS
 from lietransformer.report.runs import read_sweep
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
-from tests.analysis.synthetic import TRAJECTORIES, Results, rollout_arrays, springs_errors
+from tests.report.synthetic import TRAJECTORIES, Results, rollout_arrays, springs_errors
 from tests.training.runs import tiny
 
 

@@ -14,7 +14,7 @@ from lietransformer.layout import run_name
 from lietransformer.reference import data_efficiency, table1
 from lietransformer.report.figures.style import LOOKS
 from lietransformer.report.runs import read_sweep
-from tests.analysis.synthetic import (
+from tests.report.synthetic import (
     PARTICLES,
     STEPS,
     Results,

@@ -9,8 +9,8 @@ from lietransformer.experiments.registry import FIGURES, TABLES
 from lietransformer.report.report import write_report
 from lietransformer.report.runs import read_sweep
 from lietransformer.report.verification import Verification, read_verification
-from tests.analysis.synthetic import COMMIT, MACHINE, Results, accuracies, write_json
 from tests.browser import Browser, one_at_a_time
+from tests.report.synthetic import COMMIT, MACHINE, Results, accuracies, write_json
 
 # Of links within the page, those that lead nowhere.
 _BROKEN_LINKS = """

@@ -9,7 +9,7 @@ from lietransformer.report.provenance import provenance
 from lietransformer.report.runs import finished, numbers, read_sweep
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
-from tests.analysis.synthetic import COMMIT, Results, accuracies, springs_errors
+from tests.report.synthetic import COMMIT, Results, accuracies, springs_errors
 from tests.training.runs import tiny
 
 

@@ -15,8 +15,7 @@ from lietransformer.lift import LiftConfig
 from lietransformer.models.lie_resnet import LieResNet
 from lietransformer.models.lie_transformer import LieTransformer
 from lietransformer.nn.attention import AttentionConfig
-from tests.requirements import needs_compiler
-from tests.second_order.potentials import (
+from tests.kernels.potential.potentials import (
     CONVOLUTION,
     PLAIN,
     ROUNDING,
@@ -28,6 +27,7 @@ from tests.second_order.potentials import (
     inputs,
     potential,
 )
+from tests.requirements import needs_compiler
 
 pytestmark = needs_compiler
 

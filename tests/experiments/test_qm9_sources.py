@@ -21,7 +21,7 @@ from lietransformer.experiments.qm9.sources.molecules import Molecules
 from lietransformer.experiments.qm9.sources.package import read_package
 from lietransformer.experiments.qm9.sources.tarball import read_tarball
 from tests.data.test_command import fails_to_write
-from tests.data.xyz_archive import with_small_numbers, write_archive, xyz_text
+from tests.experiments.xyz_archive import with_small_numbers, write_archive, xyz_text
 
 SPLIT = {"train": 40, "test_fraction": 0.1}
 

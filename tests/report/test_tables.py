@@ -8,7 +8,7 @@ import pytest
 from lietransformer.experiments.registry import TABLES
 from lietransformer.report.runs import read_sweep
 from lietransformer.report.tables import FORMATS, html, write_tables
-from tests.analysis.synthetic import COMMIT, Results, accuracies, for_both_weights, mae
+from tests.report.synthetic import COMMIT, Results, accuracies, for_both_weights, mae
 from tests.requirements import needs_latex
 
 CONSTELLATIONS = (["constellations"], "constellations")

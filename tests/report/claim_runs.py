@@ -8,8 +8,8 @@ import numpy as np
 from lietransformer.experiments.cost import claims as complexity
 from lietransformer.experiments.springs.claims.long_rollouts import LAST_STEP, OVER_STEPS
 from lietransformer.experiments.springs.rollouts import TRANSFORMER
-from tests.analysis.claim_cases import Cells
-from tests.analysis.synthetic import Results, for_both_weights, mae
+from tests.report.claim_cases import Cells
+from tests.report.synthetic import Results, for_both_weights, mae
 
 CONSTELLATIONS, MOLECULES = (1, 2, 3, 19, 20), (5, 6, 7, 8, 9, 21, 22)
 ROLLOUTS = (13, 24)

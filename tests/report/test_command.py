@@ -8,7 +8,7 @@ import pytest
 from lietransformer.cli import report as command
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import TABLES
-from tests.analysis.synthetic import Results, mae
+from tests.report.synthetic import Results, mae
 
 COMMANDS = ("tables", "figures", "claims", "report")
 

@@ -6,7 +6,7 @@ import pytest
 
 from lietransformer.cli import main
 from lietransformer.report.places import places
-from tests.analysis.synthetic import Results, write_json
+from tests.report.synthetic import Results, write_json
 
 
 def test_names_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lietransformer.data.reader import DatasetFile
 from lietransformer.experiments.springs import dataset as springs
-from tests.analysis.synthetic import STEPS, TRAJECTORIES
+from tests.report.synthetic import STEPS, TRAJECTORIES
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """How often equal models make a claim come out reproduced: in 5 % of simulated sweeps at most.
 
-`python -m tests.analysis.test_claim_calibration` prints the rates.
+`python -m tests.report.test_claim_calibration` prints the rates.
 """
 
 import json
@@ -24,8 +24,8 @@ from lietransformer.experiments.springs.claims.parameter_efficiency import (
 from lietransformer.experiments.springs.rollouts import CONVOLUTION as LIE_CONV
 from lietransformer.experiments.symmetry import claims as invariance
 from lietransformer.report.claims.samples import QM9, SPRINGS, Sample
-from tests.analysis import claim_cases
-from tests.analysis.claim_cases import Cells
+from tests.report import claim_cases
+from tests.report.claim_cases import Cells
 
 SWEEPS = 1_000
 FEWER = 300  # of further cases; they say a rate to ±1.3 %
@@ -39,7 +39,7 @@ Draw = Callable[[np.random.Generator, int, float], Cells]
 
 def test_equal_models_do_not_bear_a_claim_out() -> None:
     """In a process without run-time type checks, which would take most of the time."""
-    command = [sys.executable, "-m", "tests.analysis.test_claim_calibration"]
+    command = [sys.executable, "-m", "tests.report.test_claim_calibration"]
     out = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout
     rates: dict[str, float] = json.loads(out)
     assert len(rates) == len(list(cases()))

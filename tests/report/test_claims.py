@@ -32,10 +32,10 @@ from lietransformer.report.claims.verdict import (
 )
 from lietransformer.report.runs import read_sweep
 from lietransformer.training.config import RunConfig
-from tests.analysis import claim_cases
-from tests.analysis.claim_cases import Cells, opposite, published
-from tests.analysis.claim_runs import ABLATIONS, CONSTELLATIONS, MOLECULES, add_costs, add_runs
-from tests.analysis.synthetic import Results, for_both_weights
+from tests.report import claim_cases
+from tests.report.claim_cases import Cells, opposite, published
+from tests.report.claim_runs import ABLATIONS, CONSTELLATIONS, MOLECULES, add_costs, add_runs
+from tests.report.synthetic import Results, for_both_weights
 
 OTHER = "other settings than the paper's: "
 _FACTOR = "Better, but by less than a factor of 2."
