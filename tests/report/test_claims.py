@@ -251,6 +251,21 @@ def test_other_data_are_another_setting(tmp_path: Path) -> None:
     assert found.reductions == (expected.replace("0.0 ", "0 "),)
 
 
+@pytest.mark.parametrize(
+    ("data", "reduction"),
+    [
+        ({"generation_batch": 100_000}, f"{OTHER}generation batch 100,000 instead of 5,000"),
+        ({"systems": 50_000}, "50,000 systems instead of 100,000"),
+    ],
+)
+def test_the_springs_data_are_the_papers(
+    tmp_path: Path, data: dict[str, int], reduction: str
+) -> None:
+    results = Results(tmp_path, config={"springs": {"data": data}})
+    add_runs(results, 11, published(11))
+    assert decide(results, 11).reductions == (reduction,)
+
+
 def test_the_papers_data_are_the_generators_defaults() -> None:
     generators: dict[str, type[GeneratorConfig]] = {
         "constellations": ConstellationsConfig,
@@ -410,6 +425,29 @@ def test_columns_that_were_not_run(tmp_path: Path) -> None:
     found = finding(tmp_path, 2, cells)
     assert (found.verdict, found.reductions) == (REDUCED, ("6 of 12 comparisons",))
     assert found.evidence[-1] == "not run: 6 of 12 comparisons"
+
+
+@pytest.mark.parametrize(
+    ("number", "left_out"),
+    [
+        (2, lambda cell: cell[0] == "LieTransformer-SE2"),
+        (2, lambda cell: cell[1:] == ("none", "T2")),
+        (14, lambda cell: cell[1] != "T2"),
+        (14, lambda cell: cell[1] == "SE2 small"),
+        (15, lambda cell: cell == ("LieConv", "T2 small")),
+        (16, lambda cell: cell == ("LieConv", "T2 small")),
+        (20, lambda cell: cell[2] == "T2"),
+        (23, lambda cell: cell[0] == "LieConv"),
+        (23, lambda cell: cell == ("LieConv", "T2")),
+    ],
+)
+def test_a_claim_about_several_models_needs_all_of_them(
+    tmp_path: Path, number: int, left_out: Callable[[Any], bool]
+) -> None:
+    cells = {cell: own for cell, own in published(number).items() if not left_out(cell)}
+    found = finding(tmp_path, number, cells)
+    assert found.verdict == NOT_RUN
+    assert "Needs" in found.reason
 
 
 def test_invariance_needs_the_set_in_which_every_example_is_moved(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from lietransformer.experiments.constellations.tables import MODELS, PAPER_SEEDS, SETTINGS, metric
 from lietransformer.report.claims.protocol import collect
-from lietransformer.report.claims.rules import Ruling, all_of, equivalent, every, tally
+from lietransformer.report.claims.rules import Ruling, all_of, equivalent, every, every_one, tally
 from lietransformer.report.claims.samples import ACCURACY, Sample, compare
 from lietransformer.report.claims.verdict import Claim, Evidence, Judgement, Needs
 from lietransformer.report.runs import Sweep
@@ -62,6 +62,7 @@ def _invariant_to_translation(cells: Cells) -> Judgement:
 
 
 def _beat_set_transformer(cells: Cells) -> Judgement:
+    columns = [setting for setting in SETTINGS for _ in INVARIANT]
     compared = compare(
         ACCURACY,
         (
@@ -77,7 +78,10 @@ def _beat_set_transformer(cells: Cells) -> Judgement:
     ours = tally(compared)
     if smallest:
         ours += f"; smallest lead {smallest.interval} ({smallest.first.name}, {smallest.where})"
-    return Judgement(every(compared), ours, compared, reductions)
+    # With fewer augmentations it is a smaller claim; without a model or a test set it is none.
+    plain = [own for own, (augmentation, _) in zip(compared, columns, strict=True)
+             if augmentation == "none"]  # fmt: skip
+    return Judgement(all_of([every(compared), every_one(plain)]), ours, compared, reductions)
 
 
 def _column(augmentation: str, test: str) -> str:
@@ -137,7 +141,8 @@ def _translation_slightly_better(cells: Cells) -> Judgement:
             for test in ("none", "T2")
         ),
     )  # fmt: skip
-    return Judgement(every(compared), ", ".join(own.named for own in compared), compared)
+    ours = ", ".join(own.named for own in compared if own.outcome is not None)
+    return Judgement(every_one(compared), ours, compared)
 
 
 def _needs(models: Sequence[str], augmentations: Sequence[str], what: str) -> Needs:
@@ -169,7 +174,8 @@ CLAIMS = (
         "Both LieTransformers are more accurate than SetTransformer in every column.",
         "§4.1, Table 1",
         "12 of 12, by 0.10 to 0.31",
-        "Better in all 12 comparisons, two near-ties forgiven, and worse in none.",
+        "Better in all 12 comparisons, two near-ties forgiven, and worse in none. Without runs on "
+        "augmented training sets, in the six others.",
         _needs(MODELS, ["none", "T2", "SE2"], "3 models × 3 augmentations × 8 seeds"),
         _gather(_TABLE),
         _beat_set_transformer,

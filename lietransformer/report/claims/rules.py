@@ -46,6 +46,15 @@ def every(comparisons: Iterable[Comparison]) -> Ruling:
     return Ruling("undecided", _count("not separated", known))
 
 
+def every_one(comparisons: Sequence[Comparison]) -> Ruling:
+    """As `every`, where all are needed: it does not hold while one of them was not run."""
+    ruling = every(comparisons)
+    missing = sum(own.outcome is None for own in comparisons)
+    if ruling.state != "holds" or not missing:
+        return ruling
+    return Ruling("not run", f"{missing} of {len(comparisons)} comparisons were not run")
+
+
 def most(comparisons: Iterable[Comparison]) -> Ruling:
     """More than half are wins; or more than half are better, and the means over them by seed.
 
