@@ -66,10 +66,11 @@ quickstart: $(INSTALLED) ## Build a LieTransformer-SE(2), measure its invariance
 test: $(INSTALLED) ## Run the test suite
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
-lint: $(INSTALLED) ## Check style and types
+lint: $(INSTALLED) ## Check style, types and imports between packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/snakefmt --check Snakefile workflow
 	@$(BIN)/snakemake --lint
 
