@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce tables ui screenshots quickstart test lint format schema bench clean
+.PHONY: help setup reproduce tables ui screenshots quickstart test test-all lint format schema bench clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,7 +18,7 @@ PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3; do 
 	&& echo $$candidate && break; done)
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1|\2/' \
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' \
 	| while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 setup: $(INSTALLED) ## Create the environment in .venv (other targets do it by themselves)
@@ -63,7 +63,10 @@ screenshots: $(STORE) $(INSTALLED) ## Photograph MLflow's web page for the READM
 quickstart: $(INSTALLED) ## Build a LieTransformer-SE(2), measure its invariance, train it for a minute
 	@$(BIN)/lietransformer quickstart
 
-test: $(INSTALLED) ## Run the test suite
+test: $(INSTALLED) ## Run the tests
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -m "not slow"
+
+test-all: $(INSTALLED) ## Run all tests, those with Slurm, a browser and LaTeX too
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
 lint: $(INSTALLED) ## Check style, types and imports between packages

@@ -1,9 +1,11 @@
 """The groups and inputs that many tests go through."""
 
 import itertools
-from typing import get_args
+from collections.abc import Iterable
+from typing import Any, get_args
 
 import torch
+from allpairspy import AllPairs
 
 from lietransformer.clouds import PointCloud
 from lietransformer.groups import get_group
@@ -44,6 +46,34 @@ SAMPLED_GROUPS = ["SE(2)", "SE(3)", "SO(3)"]
 ALL_GROUPS = EXACT_GROUPS + SAMPLED_GROUPS
 
 PRECISIONS = [torch.float32, torch.float64]
+
+
+def pairwise(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Few combinations in which any two values of different axes meet.
+
+    A fault that takes three particular values to show can be missed; one of two cannot.
+    """
+    return [tuple(case) for case in AllPairs([list(axis) for axis in axes])]
+
+
+def pairwise_attention(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """As `pairwise`, of the axes and the choices of attention, which stand last as one config."""
+    before = len(tuple(axes))
+    kinds = map(get_args, (ContentKind, LocationKind, CombinationKind, NormalisationKind))
+
+    def is_valid(case: list[Any]) -> bool:
+        chosen = case[before:]
+        return len(chosen) < 3 or chosen[2] != "additive" or chosen[0] == "dot_product"
+
+    cases = AllPairs([*map(list, axes), *map(list, kinds)], filter_func=is_valid)
+    return [(*own[:before], AttentionConfig(*own[before:], kernel_width=4)) for own in cases]
+
+
+def case_id(value: object) -> str | None:
+    """How a value is named in the id of a test; None leaves it to pytest."""
+    if isinstance(value, AttentionConfig):
+        return describe(value)
+    return str(value) if isinstance(value, torch.dtype) else None
 
 
 def seeded(seed: int = 0) -> torch.Generator:

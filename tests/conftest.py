@@ -25,6 +25,16 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+SLURM = Path(__file__).parent / "slurm"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes a Slurm cluster or a browser is slow; other tests say it themselves."""
+    for item in items:
+        if item.path.is_relative_to(SLURM) or "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
+
+
 @pytest.fixture(autouse=True)
 def _denormal_numbers() -> Iterator[None]:
     """Training in this process flushes them to zero, which other tests would notice."""

@@ -24,6 +24,7 @@ from tests.cases import (
     PRECISIONS,
     build,
     default_lift,
+    pairwise,
     random_cloud,
     seeded,
 )
@@ -196,16 +197,19 @@ def lattice(name: str, dtype: torch.dtype) -> PointCloud:
     return PointCloud(points[None], features)
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
-@pytest.mark.parametrize("name", ALL_GROUPS)
 @pytest.mark.parametrize(
-    "config",
-    [
-        NeighbourhoodConfig(ball=3),
-        NeighbourhoodConfig(ball=4),
-        NeighbourhoodConfig(radius=1.0),
-        NeighbourhoodConfig(radius=0.8),
-    ],
+    ("name", "config", "dtype"),
+    pairwise(
+        ALL_GROUPS,
+        [
+            NeighbourhoodConfig(ball=3),
+            NeighbourhoodConfig(ball=4),
+            NeighbourhoodConfig(radius=1.0),
+            NeighbourhoodConfig(radius=0.8),
+        ],
+        PRECISIONS,
+    ),
+    ids=str,
 )
 def test_ties_do_not_break_any_symmetry(
     name: str, config: NeighbourhoodConfig, dtype: torch.dtype

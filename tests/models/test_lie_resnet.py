@@ -19,13 +19,14 @@ from lietransformer.testing import (
     assert_permutation_invariant,
     relative_error,
 )
-from tests.cases import ALL_GROUPS, EXACT_GROUPS, PRECISIONS, random_cloud, seeded
+from tests.cases import ALL_GROUPS, EXACT_GROUPS, PRECISIONS, pairwise, random_cloud, seeded
 from tests.models.builders import lie_resnet
 
 
-@pytest.mark.parametrize("norm", ["none", "batch"])
-@pytest.mark.parametrize("pair_features", ["log", "canonical"])
-@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize(
+    ("name", "pair_features", "norm"),
+    pairwise(ALL_GROUPS, ["log", "canonical"], ["none", "batch"]),
+)
 def test_lie_conv_is_invariant_to_every_group(name: str, pair_features: str, norm: str) -> None:
     for dtype in PRECISIONS:
         model = lie_resnet(name, dtype, pair_features=pair_features, norm=norm)

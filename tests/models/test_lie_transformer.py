@@ -13,7 +13,15 @@ from lietransformer.lift import LiftConfig, lift
 from lietransformer.models import LieTransformer
 from lietransformer.nn import AttentionConfig
 from lietransformer.pairs import NeighbourhoodConfig, pair_geometry
-from tests.cases import ALL_GROUPS, build, default_lift, random_cloud, seeded, small_config
+from tests.cases import (
+    ALL_GROUPS,
+    build,
+    default_lift,
+    pairwise,
+    random_cloud,
+    seeded,
+    small_config,
+)
 
 
 def finite_with_gradients(model: LieTransformer, cloud: PointCloud) -> torch.Tensor:
@@ -49,10 +57,10 @@ def edge_clouds(name: str) -> dict[str, PointCloud]:
     }
 
 
-@pytest.mark.parametrize("where", edge_clouds("T(2)"))
-@pytest.mark.parametrize("neighbourhood", [None, 2])
-@pytest.mark.parametrize("normalisation", ["softmax", "constant"])
-@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize(
+    ("name", "where", "neighbourhood", "normalisation"),
+    pairwise(ALL_GROUPS, edge_clouds("T(2)"), [None, 2], ["softmax", "constant"]),
+)
 def test_edges(name: str, normalisation: str, neighbourhood: int | None, where: str) -> None:
     attention = AttentionConfig(normalisation=normalisation, kernel_width=4)  # type: ignore[arg-type]
     model = build(name, attention=attention, neighbourhood=NeighbourhoodConfig(neighbourhood))

@@ -27,19 +27,16 @@ from tests.cases import (
     EXACT_GROUPS,
     PRECISIONS,
     SAMPLED_GROUPS,
-    attention_choices,
     build,
-    describe,
-    is_possible,
+    case_id,
+    pairwise,
+    pairwise_attention,
     random_cloud,
     seeded,
 )
 
-POSSIBLE = [config for config in attention_choices() if is_possible(config)]
 
-
-@pytest.mark.parametrize("attention", POSSIBLE, ids=describe)
-@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize(("name", "attention"), pairwise_attention(ALL_GROUPS), ids=case_id)
 def test_positions_matter(name: str, attention: AttentionConfig) -> None:
     """By far more than the tolerance of the tests below, or these would show nothing."""
     model = build(name, attention=attention)
@@ -49,17 +46,17 @@ def test_positions_matter(name: str, attention: AttentionConfig) -> None:
     assert change > 1e-4
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
-@pytest.mark.parametrize("attention", POSSIBLE, ids=describe)
-@pytest.mark.parametrize("name", EXACT_GROUPS)
+@pytest.mark.parametrize(
+    ("name", "dtype", "attention"), pairwise_attention(EXACT_GROUPS, PRECISIONS), ids=case_id
+)
 def test_exact_groups(name: str, attention: AttentionConfig, dtype: torch.dtype) -> None:
     model = build(name, dtype, attention=attention)
     assert_invariant(model, get_group(name), random_cloud(name, dtype=dtype))
 
 
-@pytest.mark.parametrize("dtype", PRECISIONS)
-@pytest.mark.parametrize("attention", POSSIBLE, ids=describe)
-@pytest.mark.parametrize("name", SAMPLED_GROUPS)
+@pytest.mark.parametrize(
+    ("name", "dtype", "attention"), pairwise_attention(SAMPLED_GROUPS, PRECISIONS), ids=case_id
+)
 def test_sampled_groups_with_samples_that_move_with_the_input(
     name: str, attention: AttentionConfig, dtype: torch.dtype
 ) -> None:
@@ -68,10 +65,12 @@ def test_sampled_groups_with_samples_that_move_with_the_input(
     assert_invariant(model.forward_lifted, get_group(name), lifted)
 
 
-@pytest.mark.parametrize("pair_features", ["log", "canonical"])
-@pytest.mark.parametrize("head", ["pool_then_mlp", "linear_then_pool"])
-@pytest.mark.parametrize("norm", ["layer", "none"])
-@pytest.mark.parametrize("name", ALL_GROUPS)
+@pytest.mark.parametrize(
+    ("name", "pair_features", "head", "norm"),
+    pairwise(
+        ALL_GROUPS, ["log", "canonical"], ["pool_then_mlp", "linear_then_pool"], ["layer", "none"]
+    ),
+)
 def test_everything_else_that_can_be_chosen(
     name: str, pair_features: str, head: str, norm: str
 ) -> None:

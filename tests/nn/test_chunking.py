@@ -13,9 +13,8 @@ from lietransformer.nn import AttentionConfig, LieSelfAttention
 from lietransformer.nn import chunking as long_sets
 from lietransformer.nn.lieconv import LieConv
 from lietransformer.pairs import NeighbourhoodConfig, PairGeometry, pair_geometry
-from tests.cases import attention_choices, default_lift, describe, is_possible, random_cloud, seeded
+from tests.cases import case_id, default_lift, pairwise_attention, random_cloud, seeded
 
-CHOICES = [config for config in attention_choices() if is_possible(config)]
 # Of the 18 elements; half of them or more are masked out of all pairs, fewer are gathered.
 NEIGHBOURHOODS = {
     "all": NeighbourhoodConfig(),
@@ -62,8 +61,12 @@ def value_and_gradients(layer: Layer, module: nn.Module, features: Tensor) -> li
     return [value, *gradients]
 
 
-@pytest.mark.parametrize("config", CHOICES, ids=describe)
-@pytest.mark.parametrize("numbers", [1, 2000])
+@pytest.mark.parametrize(
+    ("pairs", "numbers", "config"),
+    pairwise_attention(NEIGHBOURHOODS, [1, 2000]),
+    ids=case_id,
+    indirect=["pairs"],
+)
 def test_attention_in_parts(
     pairs: tuple[Tensor, Tensor, PairGeometry],
     config: AttentionConfig,

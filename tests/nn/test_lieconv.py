@@ -10,7 +10,7 @@ from lietransformer.groups import get_group
 from lietransformer.lift import lift
 from lietransformer.nn.lieconv import LieConv
 from lietransformer.pairs import NeighbourhoodConfig, pair_geometry
-from tests.cases import ALL_GROUPS, default_lift, random_cloud, seeded
+from tests.cases import ALL_GROUPS, default_lift, pairwise, random_cloud, seeded
 
 
 def swish(x: float) -> float:
@@ -50,12 +50,15 @@ def test_a_hand_computed_example() -> None:
         assert output.flatten().tolist() == pytest.approx(expected, rel=1e-13)
 
 
-@pytest.mark.parametrize("batch_norm", [False, True])
 @pytest.mark.parametrize(
-    "neighbourhood",
-    [NeighbourhoodConfig(), NeighbourhoodConfig(ball=2), NeighbourhoodConfig(radius=0.8)],
+    ("name", "neighbourhood", "batch_norm"),
+    pairwise(
+        ALL_GROUPS,
+        [NeighbourhoodConfig(), NeighbourhoodConfig(ball=2), NeighbourhoodConfig(radius=0.8)],
+        [False, True],
+    ),
+    ids=str,
 )
-@pytest.mark.parametrize("name", ALL_GROUPS)
 def test_the_trick_and_the_naive_form_agree(
     name: str, neighbourhood: NeighbourhoodConfig, batch_norm: bool
 ) -> None:

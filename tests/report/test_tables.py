@@ -171,6 +171,7 @@ def test_the_stricter_test_sets_stand_below_table1(
 
 
 @needs_latex
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_latex_compiles(tmp_path: Path, name: str) -> None:
     table = rendered(table1_results(tmp_path), name, "tex")
