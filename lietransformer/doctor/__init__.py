@@ -1,1 +1,1 @@
-"""What is wrong with this machine or these results, and what to do about it. Changes nothing."""
+"""Checks of this machine and of a results folder, each finding with its remedy. Changes nothing."""

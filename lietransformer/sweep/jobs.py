@@ -93,15 +93,6 @@ class Pack:
         return as_sets({**self.configuration.settings, "seeds": list(self.seeds)})
 
 
-def seeds_of(summary: Path) -> list[int] | None:
-    """The seeds that the name of a pack's summary stands for; None if it is not one."""
-    found = re.fullmatch(r"seeds-(?:(\d+)-(\d+)|(\d+(?:_\d+)*))\.json", summary.name)
-    if found is None:
-        return None
-    first, last, listed = found.groups()
-    return list(range(int(first), int(last) + 1)) if first else list(map(int, listed.split("_")))
-
-
 def slug(name: str) -> str:
     """A model's name as that of a folder."""
     return re.sub(r"[^a-z0-9+]+", "-", name.lower()).strip("-")

@@ -1,9 +1,7 @@
-"""Run folders as real runs leave them, made without training, and locks that are really held."""
+"""Run folders as real runs leave them, made without training."""
 
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +40,9 @@ def finish(folder: RunFolder, status: str = "finished") -> RunFolder:
     with create_dataset(folder.evaluation_file, kind="evaluation", config={}, seed=0) as file:
         file.write("final/test_long/squared", np.zeros((4, 9), "f4"))
     result: dict[str, Any] = {
-        "status": status,
-        "hash": folder.read_config_json()["hash"],
-        "steps": 1,
-        "test": {"final": {"test": {"mse_geometric": 0.1}}},
-        "started": 1.0,
-        "ended": 2.0,
-        "parameters": 3,
-        "git_commit": None,
-        "dataset_hash": None,
+        **{"status": status, "hash": folder.read_config_json()["hash"], "steps": 1},
+        **{"started": 1.0, "ended": 2.0, "parameters": 3, "git_commit": None},
+        **{"dataset_hash": None, "test": {"final": {"test": {"mse_geometric": 0.1}}}},
     }
     write_json(folder.result_file, result)
     return folder
@@ -67,38 +59,9 @@ def write_manifest(results: Path, runs: Iterable[Path], **config: Any) -> None:
     write_json(results / "sweep.json", plan().manifest() | {"config": config, "runs": listed})
 
 
-HOLDER = """
-import fcntl, sys
-with open(sys.argv[1], "a") as file:
-    fcntl.flock(file, fcntl.LOCK_EX)
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def held_by_another_process(path: Path) -> Iterator[int]:
-    """A lock that a living process holds; its number."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == b"held\n"
-        yield process.pid
-    finally:
-        process.stdin.close()
-        process.wait()
-        process.stdout.close()
+def cut_off(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
 
 
 def levels(findings: Iterable[Finding]) -> list[Level]:
     return [finding.level for finding in findings]
-
-
-def the(level: Level, findings: Iterable[Finding]) -> Finding:
-    """The only finding of a level."""
-    (found,) = [finding for finding in findings if finding.level == level]
-    return found
