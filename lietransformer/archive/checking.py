@@ -3,15 +3,19 @@
 from pathlib import Path
 
 from lietransformer.archive import readme
-from lietransformer.archive.layout import COPIED, README, Archive
+from lietransformer.archive.layout import COPIED, MANIFEST, README, RESTORE, Archive
 from lietransformer.files import read_json
+
+_REMEDY = "remove it, or run `lietransformer publish` again if an interrupted publish left it"
 
 
 def check(archive: Archive) -> list[str]:
     """All that is wrong with an archive, a sentence each."""
     if not archive.exists:
+        if archive.stray_names():
+            return [f"{archive.path / MANIFEST} is missing. {RESTORE}"]
         return [f"there is no archive at {archive.path}"]
-    found = [*archive.problems(), *archive.strays()]
+    found = [*archive.problems(), *(f"{stray}: {_REMEDY}" for stray in archive.strays())]
     for name, run in archive.runs.items():
         files = [f"{name}/{file}" for file in COPIED]
         found += [f"{file} is not in the manifest" for file in files if file not in archive.files]
