@@ -220,6 +220,7 @@ def test_a_full_disk_leaves_the_archive_as_it_was(
     archive = published.archive.path
     late = published.run("lieconv").relative_to(published.results).as_posix()
     _unpublish(published, late)
+    (archive / README).write_text("of an earlier state")
     before = published.contents()
 
     def full(*_: Any, **__: Any) -> Any:
