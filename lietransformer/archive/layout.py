@@ -146,6 +146,11 @@ class Archive:
         names = (name for name in self.files if name.startswith("measurements/prices-"))
         return next((self.path / name for name in names), None)
 
+    @property
+    def state(self) -> str | None:
+        """SHA-256 of the manifest, which names the archive's content; None without one."""
+        return sha256(self.path / MANIFEST) if self.exists else None
+
     def problems(self, below: str | None = None) -> list[str]:
         """Files of the manifest that are missing or damaged, a sentence each.
 
