@@ -26,7 +26,7 @@ MANIFEST = "MANIFEST.json"
 README = "README.md"  # made from the manifest, and therefore not in it
 COPIED = ("config.json", "result.json", "metrics.jsonl")  # files of a run as they are
 SCHEMA_VERSION = 1
-_RESTORE = "Restore it with `git checkout -- results/published`."
+RESTORE = "Restore it with `git checkout -- results/published`."
 
 
 def _is_within(name: str) -> str:
@@ -111,7 +111,7 @@ class Archive:
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise UserError(f"{file} cannot be read ({error}). {_RESTORE}") from error
+            raise UserError(f"{file} cannot be read ({error}). {RESTORE}") from error
         try:
             _Manifest.model_validate(content)
         except ValidationError as error:
@@ -119,7 +119,7 @@ class Archive:
             where = ".".join(map(str, first["loc"]))
             raise UserError(
                 f"{file} is not a manifest of schema version {SCHEMA_VERSION}: {where}: "
-                f"{first['msg']}. {_RESTORE}"
+                f"{first['msg']}. {RESTORE}"
             ) from error
         return dict(content)
 
@@ -146,6 +146,11 @@ class Archive:
         names = (name for name in self.files if name.startswith("measurements/prices-"))
         return next((self.path / name for name in names), None)
 
+    @property
+    def state(self) -> str | None:
+        """SHA-256 of the manifest, which names the archive's content; None without one."""
+        return sha256(self.path / MANIFEST) if self.exists else None
+
     def problems(self, below: str | None = None) -> list[str]:
         """Files of the manifest that are missing or damaged, a sentence each.
 
@@ -160,19 +165,23 @@ class Archive:
                     found.append(f"{self.path / name} {reason}")
         return found
 
-    def strays(self) -> list[str]:
+    def stray_names(self) -> list[str]:
         """Files that the manifest does not know; a publish that was killed can leave some."""
-        present = (path for path in self.path.rglob("*") if path.is_file())
+        present = (path for path in self.path.rglob("*") if not path.is_dir())
         names = sorted(path.relative_to(self.path).as_posix() for path in present)
         known = {*self.files, MANIFEST, README}
-        return [f"{self.path / name} is not in the manifest" for name in names if name not in known]
+        return [name for name in names if name not in known]
+
+    def strays(self) -> list[str]:
+        """The same, a sentence each."""
+        return [f"{self.path / name} is not in the manifest" for name in self.stray_names()]
 
     def require_intact(self, below: str | None = None) -> None:
         """Raise an error that names the damaged files."""
         found = self.problems(below)
         if found:
             shown = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if found[5:] else "")
-            raise UserError(f"The archive of published runs is damaged: {shown}. {_RESTORE}")
+            raise UserError(f"The archive of published runs is damaged: {shown}. {RESTORE}")
 
 
 def empty_manifest() -> dict[str, Any]:

@@ -66,7 +66,13 @@ def pairwise_attention(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
         return len(chosen) < 3 or chosen[2] != "additive" or chosen[0] == "dot_product"
 
     cases = AllPairs([*map(list, axes), *map(list, kinds)], filter_func=is_valid)
-    return [(*own[:before], AttentionConfig(*own[before:], kernel_width=4)) for own in cases]
+    return [(*own[:before], _attention(*own[before:])) for own in cases]
+
+
+def _attention(
+    content: Any, location: Any, combination: Any, normalisation: Any
+) -> AttentionConfig:
+    return AttentionConfig(content, location, combination, normalisation, kernel_width=4)
 
 
 def case_id(value: object) -> str | None:

@@ -1,17 +1,20 @@
 """Add finished runs to the archive: all of them or, if one is refused or the disk is full, none."""
 
 import json
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lietransformer.archive import readme
 from lietransformer.archive.compact import write_compact_evaluation, write_trajectories
+from lietransformer.archive.evaluations import require_own_evaluation
 from lietransformer.archive.weights import export_headlines
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
@@ -21,6 +24,7 @@ from lietransformer.layout import (
     FOLDER,
     MANIFEST,
     README,
+    RESTORE,
     Archive,
     run_name,
     sha256,
@@ -72,12 +76,19 @@ def publish(results: Path, archive_path: Path | None = None) -> Publication:
     if not results.is_dir():
         raise UserError(f"There is no folder {results}. Give a results folder, such as results.")
     path = archive_path or Path("results", FOLDER)
-    with exclusive(path.with_name(f".{path.name}.lock"), f"publishes to {path}"):
-        archive = Archive(path)
-        _require_archive(path)
-        archive.require_intact()
-        with _staging(path) as stage:
-            return _Publisher(results, archive, stage).run()
+    new_folders = _missing_folders(path.parent)
+    try:
+        with exclusive(path.with_name(f".{path.name}.lock"), f"publishes to {path}"):
+            archive = Archive(path)
+            _require_archive(path)
+            archive.require_intact()
+            with _staging(path) as stage:
+                return _Publisher(results, archive, stage).run()
+    except BaseException:
+        for folder in reversed(new_folders):
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def _require_archive(path: Path) -> None:
@@ -142,6 +153,7 @@ class _Publisher:
         result = folder.result()
         _require_protocol(folder, configuration, result)
         self._require_dataset(configuration, result, folder)
+        require_own_evaluation(folder, result)
         target = self.stage / name
         target.mkdir(parents=True)
         for file in COPIED:
@@ -231,29 +243,91 @@ class _Publisher:
         self.done.others.append(f"measurements/{name}")
 
     def _move_into_place(self) -> None:
-        """Rename staged files into the archive, the manifest last. Undo it if that fails."""
-        archive, moved = self.archive.path, []
+        """Rename staged files into the archive, manifest and README last. Undo it if that fails.
+
+        Everything is written before the first rename, so that a full disk changes nothing.
+        """
+        archive = self.archive.path
         staged = sorted(path for path in self.stage.rglob("*") if path.is_file())
         for path in staged:
             entry = {"bytes": path.stat().st_size, "sha256": sha256(path)}
             self.manifest["files"][path.relative_to(self.stage).as_posix()] = entry
-        try:
-            for path in staged:
-                target = archive / path.relative_to(self.stage)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(target)
-                moved.append(target)
-            if self.manifest != self.archive.manifest:
-                write_json(archive / MANIFEST, self.manifest)
-        except BaseException as error:
-            for target in moved:
-                target.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise cannot_write(archive, error) from error
-            raise
+        new = self._without_those_there(staged)
+        write_json(self.stage / MANIFEST, self.manifest)
+        readme.write(Archive(self.stage))
+        if self.manifest != self.archive.manifest:
+            new.append(self.stage / MANIFEST)
+        if not _have_equal_content(self.stage / README, archive / README):
+            new.append(self.stage / README)
+        _move(new, self.stage, archive)
         for path in self.obsolete:
-            path.unlink(missing_ok=True)
-        readme.write(Archive(archive))
+            with suppress(OSError):  # it is no longer in the manifest; a check names it
+                path.unlink()
+
+    def _without_those_there(self, staged: list[Path]) -> list[Path]:
+        """The staged files that the archive lacks; refuse to replace or to forget any file.
+
+        Equal files were left by a publish that was interrupted.
+        """
+        archive, new = self.archive.path, []
+        for path in staged:
+            target = archive / path.relative_to(self.stage)
+            if not os.path.lexists(target):
+                new.append(path)
+            elif not _have_equal_content(path, target):
+                raise UserError(
+                    f"{target} exists with other content and is not in the manifest. Published "
+                    f"files are never replaced. {RESTORE} If an interrupted publish left the "
+                    "file, remove it."
+                )
+        if not self.archive.exists:
+            names = {path.relative_to(self.stage).as_posix() for path in staged}
+            unknown = [name for name in self.archive.stray_names() if name not in names]
+            # A first publish that was interrupted has not written its README yet.
+            unknown += [README] if (archive / README).exists() else []
+            if unknown:
+                raise UserError(
+                    f"{archive} has no {MANIFEST}, but other files such as {unknown[0]}, which "
+                    f"would be lost to the archive. {RESTORE} If an interrupted publish left "
+                    "them, remove them."
+                )
+        return new
+
+
+def _move(files: Iterable[Path], stage: Path, archive: Path) -> None:
+    """Rename files of the stage into the archive, in this order. Undo it if one fails."""
+    backup = stage / ".replaced"
+    undo: list[Callable[[], object]] = []
+    try:
+        for path in files:
+            target = archive / path.relative_to(stage)
+            for folder in _missing_folders(target.parent):
+                folder.mkdir()
+                undo.append(folder.rmdir)
+            if target.exists():  # the manifest or the README
+                backup.mkdir(exist_ok=True)
+                shutil.copy2(target, backup)
+                path.replace(target)
+                undo.append(partial(os.replace, backup / target.name, target))
+            else:
+                path.replace(target)
+                undo.append(target.unlink)
+    except BaseException as error:
+        for step in reversed(undo):
+            with suppress(OSError):
+                step()
+        if isinstance(error, OSError):
+            raise cannot_write(archive, error) from error
+        raise
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    """The folder and those above it that do not exist, the outermost first."""
+    return [own for own in (*reversed(folder.parents), folder) if not own.exists()]
+
+
+def _have_equal_content(one: Path, other: Path) -> bool:
+    return other.is_file() and sha256(one) == sha256(other)
 
 
 @contextmanager

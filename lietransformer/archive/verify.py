@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lietransformer.archive.comparison import RunCheck, compare, epochs_of
 from lietransformer.data.reader import DatasetFile
@@ -29,6 +29,8 @@ from lietransformer.layout import Archive, run_name
 from lietransformer.processes import end_with
 
 SCHEMA_VERSION = 1
+DAMAGED = "damaged:"  # the beginning of a verdict
+_MOST_SPREADS = 100  # shown
 SHARE = 3  # a run that cannot end in time gets one third of the budget
 _SHORTEST = 60.0  # seconds that starting one more run is worth
 _SAVING = 120.0  # seconds that a run may take to save itself
@@ -43,7 +45,7 @@ class DataCheck:
     name: str
     expected: str
     found: str | None
-    verdict: Literal["identical", "differs", "not generated"]
+    verdict: str  # identical, differs, not generated, or damaged: REASON
 
 
 def choose(archive: Archive, names: Sequence[str], seed: int) -> list[str]:
@@ -218,8 +220,12 @@ def check_datasets(archive: Archive, results: Path, needed: Iterable[str]) -> li
         if not path.exists():
             checks.append(DataCheck(name, expected, None, "not generated"))
             continue
-        found = DatasetFile(path, kind=known["kind"]).content_hash
-        verdict: Any = "identical" if found == expected else "differs"
+        try:
+            found = DatasetFile(path, kind=known["kind"]).content_hash
+        except UserError as error:
+            checks.append(DataCheck(name, expected, None, f"{DAMAGED} {error}"))
+            continue
+        verdict = "identical" if found == expected else "differs"
         checks.append(DataCheck(name, expected, found, verdict))
     return checks
 
@@ -241,6 +247,7 @@ def outcome(
     seed: int,
     commit: str | None,
     machine: dict[str, Any],
+    manifest: str | None,
 ) -> dict[str, Any]:
     """What is kept of a verification."""
     return {
@@ -248,6 +255,7 @@ def outcome(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "git_commit": commit,
         "machine": machine,
+        "manifest_sha256": manifest,  # of the archive that was verified
         "budget_seconds": budget,
         "seed": seed,
         "datasets": [asdict(check) for check in datasets],
@@ -257,7 +265,17 @@ def outcome(
 
 def has_failed(content: dict[str, Any]) -> bool:
     """Whether data or runs did not come back."""
-    return any(check["verdict"] == "differs" for check in (*content["datasets"], *content["runs"]))
+    verdicts = [check["verdict"] for check in (*content["datasets"], *content["runs"])]
+    return any(verdict == "differs" or str(verdict).startswith(DAMAGED) for verdict in verdicts)
+
+
+def has_compared(content: dict[str, Any]) -> bool:
+    """Whether any run was trained far enough to be compared."""
+    return any(check["verdict"] != "not compared" for check in content["runs"])
+
+
+def _spreads(far: float) -> str:
+    return f"{far:+.2f} spreads" if abs(far) <= _MOST_SPREADS else f"> {_MOST_SPREADS} spreads"
 
 
 def text(content: dict[str, Any]) -> Iterator[str]:
@@ -275,9 +293,7 @@ def text(content: dict[str, Any]) -> Iterator[str]:
             for name, value in (("published", check["published"]), ("here", check["here"]))
         )
         far = check["difference_in_spreads"]
-        distance = (
-            "" if far is None or check["verdict"] == "identical" else f" ({far:+.2f} spreads)"
-        )
+        distance = "" if far is None or check["verdict"] == "identical" else f" ({_spreads(far)})"
         why = f": {check['reason']}" if check["reason"] else ""
         yield (
             f"{check['verdict']:13} {check['run']}, {extent}, {check['metric']}: {numbers}"
@@ -285,4 +301,6 @@ def text(content: dict[str, Any]) -> Iterator[str]:
         )
     verdicts = Counter(check["verdict"] for check in content["runs"])
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-    yield f"Trained again: {counts or 'no run, so nothing was verified'}."
+    yield f"Trained again: {counts or 'no run'}."
+    if not has_compared(content):
+        yield "WARNING: nothing was verified: no run was trained far enough to be compared."

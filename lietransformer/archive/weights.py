@@ -105,12 +105,23 @@ def export_headlines(results: Path, manifest: dict[str, Any], stage: Path) -> li
             "git_commit": manifest["runs"][folder]["git_commit"],
         }
         state = {key: value.contiguous() for key, value in run.weights(_WHICH).items()}
+        _built(run.config(), state, str(run.model_file))  # an error if they do not fit
         save_file(state, stage / file, metadata)
+        _sort_header(stage / file)
         text = model_card(name, entry, manifest["runs"][folder], run.result(), metadata)
         (stage / card).write_text(text, encoding="utf-8")
         manifest["weights"][name] = entry
         written += [file, card]
     return written
+
+
+def _sort_header(path: Path) -> None:
+    """The same weights give the same bytes: safetensors writes metadata in a random order."""
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + content[end:])
 
 
 def _find(given: str | Path | None) -> Archive:
@@ -133,18 +144,42 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise UserError(f"{path} cannot be read as safetensors ({error}).") from error
 
 
+def misfit(path: Path, config: Mapping[str, Any]) -> str | None:
+    """Why the weights in a file are not those of a model with these settings; None if they are.
+
+    Reads only the header of the file.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        return f"{path} cannot be read as safetensors ({error})."
+    own = validated(RunConfig, dict(config))
+    return _misfit(own, own.preset().build(seed=own.seed), shapes, str(path))
+
+
+def _misfit(
+    config: RunConfig, model: nn.Module, shapes: Mapping[str, tuple[int, ...]], source: str
+) -> str | None:
+    own = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()}
+    wrong = sorted({*own} ^ {*shapes})
+    wrong += [key for key in own if key in shapes and own[key] != shapes[key]]
+    if not wrong:
+        return None
+    return (
+        f"The weights in {source} do not fit {config.task}/{config.model}: "
+        f"{', '.join(wrong[:3])}{' and others' if wrong[3:] else ''} have another shape or are "
+        "missing. They belong to another model."
+    )
+
+
 def _built(config: RunConfig, state: Mapping[str, Tensor], source: str) -> nn.Module:
     model = config.preset().build(seed=config.seed)
     if config.precision == "float64":
         model = model.to(torch.float64)
-    own = model.state_dict()
-    wrong = sorted({*own} ^ {*state})
-    wrong += [key for key in own if key in state and own[key].shape != state[key].shape]
-    if wrong:
-        raise UserError(
-            f"The weights in {source} do not fit {config.task}/{config.model}: "
-            f"{', '.join(wrong[:3])}{' and others' if wrong[3:] else ''} have another shape or are "
-            "missing. They belong to another model."
-        )
+    shapes = {key: tuple(tensor.shape) for key, tensor in state.items()}
+    reason = _misfit(config, model, shapes, source)
+    if reason is not None:
+        raise UserError(reason)
     model.load_state_dict(dict(state))
     return model.eval()

@@ -36,7 +36,8 @@ def add_parsers(commands: Any) -> None:
         help="train published runs again and compare",
         description="Generate the datasets of published runs and train a sample of the runs again. "
         "Numbers are equal to the bit on the same kind of CPU with the same versions; elsewhere "
-        "they are compared with the spread over seeds. The exit code is 1 if a run differs.",
+        "they are compared with the spread over seeds. The exit code is 1 if a run differs, "
+        "or if no named run was trained far enough to be compared.",
     )
     verify.add_argument(
         "runs",
@@ -116,7 +117,9 @@ def _verify(options: argparse.Namespace) -> int:
         lines = list(verify.text(content))
     for line in lines:
         print(line)
-    return 1 if verify.has_failed(content) and not options.report_only else 0
+    is_asked = bool(options.runs) and options.budget != 0 and options.show is None
+    is_bad = verify.has_failed(content) or (is_asked and not verify.has_compared(content))
+    return 1 if is_bad and not options.report_only else 0
 
 
 def _verified(options: argparse.Namespace) -> dict[str, Any]:
@@ -128,6 +131,7 @@ def _verified(options: argparse.Namespace) -> dict[str, Any]:
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     archive = Archive(options.archive or options.results / FOLDER)
     archive.require_intact()
+    state = archive.state
     budget = options.budget
     if budget is None and not options.runs:
         budget = 15 * 60.0
@@ -148,7 +152,13 @@ def _verified(options: argparse.Namespace) -> dict[str, Any]:
 
     machine = describe_machine(torch.device("cpu"))
     content = verify.outcome(
-        datasets, runs, budget=budget, seed=options.seed, commit=git_commit(), machine=machine
+        datasets,
+        runs,
+        budget=budget,
+        seed=options.seed,
+        commit=git_commit(),
+        machine=machine,
+        manifest=state,
     )
     write_json(options.out or options.results / "verification.json", content)
     return content

@@ -62,7 +62,8 @@ def add_parser(commands: Any) -> None:
         "--gflops",
         type=_rate,
         metavar="RATE",
-        help="forecast for a machine of this speed: GFLOP/s of float32 matrix products in a job",
+        help="forecast for a machine of this speed: GFLOP/s of float32 matrix products in a job; "
+        "on a GPU a lower bound, which leaves out the time of launching kernels",
     )
     parser.add_argument(
         "--out", type=Path, help="where to keep the forecast (default: forecast.json in results)"
@@ -72,7 +73,7 @@ def add_parser(commands: Any) -> None:
         type=Path,
         metavar="FILE",
         help="with --gflops: also write the GPU-hours of one run of each configuration, published "
-        "or not, to this file",
+        "or not, to this file; a lower bound",
     )
     parser.add_argument(
         "--compare",

@@ -151,7 +151,8 @@ class Forecast:
         if self.gflops is not None:
             notes.append(
                 f"Scaled to a machine of {self.gflops:,.0f} GFLOP/s in float32 matrix products, as "
-                "if all else were in proportion: a rough guess."
+                "if all else were in proportion. For a GPU this is a lower bound: small kernels "
+                "and their launches take longer."
             )
         if self.total.may_stop_early:
             notes.append("≤: some runs stop when they get no better; these are the most they take.")

@@ -1,4 +1,4 @@
-"""What runs at the paper's scale cost, in GPU-hours."""
+"""What runs at the paper's scale cost at least, in GPU-hours."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -37,8 +37,11 @@ class Prices:
         """What a GPU-hour is, as a sentence."""
         if not self.hours:
             return []
-        measured = f", computed from training steps measured on {self.measured_on}"
-        return [f"GPU-h: hours of a {self.gpu}{measured if self.measured_on else ''}."]
+        steps = f" of training steps measured on {self.measured_on}" if self.measured_on else ""
+        return [
+            f"GPU-h: hours of a {self.gpu}, a lower bound: the arithmetic{steps}, at the rate of "
+            "large matrix products. Small kernels and their launches take longer."
+        ]
 
 
 def read_prices(path: Path | None) -> Prices:
@@ -59,14 +62,14 @@ def read_prices(path: Path | None) -> Prices:
 
 
 def gpu_hours(hours: float | None) -> str:
-    """For example "≈ 41 GPU-h"; nothing if it is not known."""
+    """For example "≥ 41 GPU-h"; nothing if it is not known."""
     if hours is None:
         return ""
     if hours < 0.1:
-        return "< 0.1 GPU-h"
-    return f"≈ {hours:,.0f} GPU-h" if hours >= 10 else f"≈ {hours:.1f} GPU-h"
+        return "under 0.1 GPU-h of arithmetic"
+    return f"≥ {hours:,.0f} GPU-h" if hours >= 10 else f"≥ {hours:.1f} GPU-h"
 
 
 def not_run(hours: float | None) -> str:
-    """For example "not run (≈ 41 GPU-h)"."""
+    """For example "not run (≥ 41 GPU-h)"."""
     return f"not run ({gpu_hours(hours)})" if hours is not None else "not run"

@@ -54,12 +54,12 @@ _NOT_VERIFIED = "Nothing was verified on this machine yet: <code>lietransformer 
 def write_report(sweep: Sweep, path: Path) -> None:
     """Write the page."""
     decided = decide_all(sweep)
-    verification = read_verification(sweep.results)
+    verification = read_verification(sweep.results, sweep.archive)
     tables = {name: entry.make(sweep) for name, entry in TABLES.items()}
     sections = [
-        ("claims", "The paper's claims", _claims(decided)),
+        ("claims", "The paper's claims", _claims(sweep, decided)),
         ("verification", "Verified on this machine", _verification(verification)),
-        ("tables", "Tables", "\n".join(_table(name, own) for name, own in tables.items())),
+        ("tables", "Tables", "\n".join(_table(sweep, name, own) for name, own in tables.items())),
         ("figures", "Figures", "\n".join(_figure(sweep, name) for name in FIGURES)),
         ("runs", "Runs", _runs(sweep)),
     ]
@@ -85,7 +85,7 @@ def _lead(
     verified = page.banner(_NOT_VERIFIED)
     if verification is not None:
         text = f"{escape(verification.statement)} <a href='#verification'>Details</a>"
-        verified = page.banner(text, "bad" if verification.is_bad else "good")
+        verified = page.banner(text, _style(verification))
     return (
         "<p>Equivariant self-attention for Lie groups (Hutchinson et al., ICML 2021): what the "
         f"paper claims, and what {what}.</p>{bar}{verified}"
@@ -93,8 +93,15 @@ def _lead(
     )
 
 
+def _style(verification: Verification) -> str:
+    if verification.is_bad:
+        return "bad"
+    return "" if verification.is_empty or verification.is_of_another_archive else "good"
+
+
 def _first_screen(sweep: Sweep, table1: Table) -> str:
     """Figure 4 beside Table 1."""
+    runs = sweep.select("data_efficiency")
     with rc_context(STYLE):
         figure = draw_overview(sweep)
     description = "Figure 4: test error after 5 steps against the number of training examples"
@@ -102,7 +109,7 @@ def _first_screen(sweep: Sweep, table1: Table) -> str:
     return (
         '<div class="first">'
         f'<div><h2><a href="#figure4">Figure 4</a>: springs, test error</h2>'
-        f"{picture}</div>"
+        f"{picture}{page.notes(origins(runs))}</div>"
         '<div><h2><a href="#table1">Table 1</a>: constellations, test accuracy</h2>'
         f'<div class="wide">{html_table.render(replace(table1, below=None))}</div>'
         f"{page.notes(table1.notes[:2])}</div></div>"
@@ -116,7 +123,10 @@ def _verification(verification: Verification | None) -> str:
         verification.statement,
         f"Trained on {verification.machine}, commit {verification.commit}.",
     ]
-    bad = ("differs",)
+    bad = (
+        "differs",
+        *verification.damages,
+    )
     return (
         page.notes(lines)
         + page.plain_table(RUN_HEADINGS, verification.run_rows(), bad)
@@ -124,8 +134,8 @@ def _verification(verification: Verification | None) -> str:
     )
 
 
-def _claims(decided: Sequence[tuple[Claim, Finding]]) -> str:
-    return _how("claims", "claims") + "\n".join(_claim(*own) for own in decided)
+def _claims(sweep: Sweep, decided: Sequence[tuple[Claim, Finding]]) -> str:
+    return _how(sweep, "claims", "claims") + "\n".join(_claim(*own) for own in decided)
 
 
 def _claim(claim: Claim, finding: Finding) -> str:
@@ -142,11 +152,11 @@ def _claim(claim: Claim, finding: Finding) -> str:
     )
 
 
-def _table(name: str, table: Table) -> str:
+def _table(sweep: Sweep, name: str, table: Table) -> str:
     return (
         f'<article id="{name}"><h3>{escape(table.title)}</h3>'
         f'<div class="wide">{html_table.render(table)}</div>{page.notes(table.notes)}'
-        f"{_how(name, f'tables --only {name}')}</article>"
+        f"{_how(sweep, name, f'tables --only {name}')}</article>"
     )
 
 
@@ -160,15 +170,17 @@ def _figure(sweep: Sweep, name: str) -> str:
         f'<figure id="{name}"><div class="wide">{picture}</div>'
         f"<figcaption><b>{title}.</b> {escape(drawing.caption)}"
         f"{page.notes(notes(sweep, drawing))}</figcaption>"
-        f"{_how(name, f'figures --only {name}')}</figure>"
+        f"{_how(sweep, name, f'figures --only {name}')}</figure>"
     )
 
 
-def _how(target: str, command: str) -> str:
+def _how(sweep: Sweep, target: str, command: str) -> str:
     """How to make a part of the page again."""
+    # With `only`, nothing is trained.
+    option = " --config published=use" if sweep.published == "only" else ""
     return (
         f'<p class="notes">To run what it needs and make it again: '
-        f"<code>snakemake --cores all {target}</code>; from the runs that are there: "
+        f"<code>snakemake --cores all {target}{option}</code>; from the runs that are there: "
         f"<code>lietransformer {command}</code>.</p>"
     )
 
@@ -181,11 +193,11 @@ def _runs(sweep: Sweep) -> str:
     machines = [f"Computed on: {machine}." for machine in sorted(runs["machine"].dropna().unique())]
     lines = [
         f"{len(runs)} runs: {inventory(runs)}.",
-        f"{runs['hours'].sum():,.1f} hours of computing.",
+        f"{runs['core_hours'].sum():,.1f} core-hours (CPU time).",
         *origins(runs),
         *machines,
     ]
-    return page.notes(lines) + page.plain_table([*headings, "hours"], _run_rows(runs))
+    return page.notes(lines) + page.plain_table([*headings, "core-hours"], _run_rows(runs))
 
 
 def _run_rows(runs: pd.DataFrame) -> Iterator[list[str]]:
@@ -204,7 +216,7 @@ def _run_rows(runs: pd.DataFrame) -> Iterator[list[str]]:
         parts = dict.fromkeys(part for parts in own["parts"] for part in parts)
         counts = own["status"].value_counts()
         done = own.loc[own["status"] == "finished", "source"].value_counts()
-        hours = own["hours"].sum()
+        hours = own["core_hours"].sum()
         yield [
             str(model),
             ", ".join(part.replace("_", " ") for part in parts),

@@ -33,7 +33,7 @@ _RESULTS = ("parameters", "epochs", "git_commit", "dataset_hash", "peak_memory_g
 _NOT_SETTINGS = ("seed", "data_seed", "sampling_seed", "data", "threads", "device", "compile")
 _COLUMNS = (
     *("folder", "source", "parts", *_LABELS, "status", "reason"),
-    *(*_RESULTS, "hours", "machine", "settings", "data", "not_finite"),
+    *(*_RESULTS, "core_hours", "machine", "settings", "data", "not_finite"),
 )
 
 
@@ -54,6 +54,7 @@ class Sweep:
         config: the settings of the sweep, as the manifest has them.
         measurements: the files with what was computed without training, such as "invariance".
         warnings: what to know about these runs, in sentences.
+        published: what becomes of published runs: "use", "only" or "ignore".
         published_runs: published runs of the same configurations, for comparison in figures;
             empty where `runs` may be published ones themselves.
     """
@@ -61,6 +62,7 @@ class Sweep:
     results: Path
     runs: pd.DataFrame
     tier: str | None = None
+    published: str | None = None
     is_changed: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     measurements: Mapping[str, Path] = field(default_factory=dict)
@@ -186,6 +188,7 @@ def _listed(
         results,
         _frame(rows),
         tier=content.get("tier"),
+        published=content.get("published"),
         is_changed=bool(content.get("is_changed")),
         config=content.get("config") or {},
         measurements={name: results / f"{within}{path}" for name, path in measurements.items()},
@@ -303,9 +306,7 @@ def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
         row["data"] = config.get("data")
     if result is not None:
         row |= {name: result.get(name) for name in _RESULTS}
-        seconds = result.get("seconds")
-        if isinstance(seconds, dict):
-            row["hours"] = sum(_number(value) for value in seconds.values()) / 3600
+        row["core_hours"] = _number(result.get("cpu_seconds")) / 3600
         row["machine"] = machine_in_words(result.get("machine"))
         metrics = _flat(result.get("test"))
         row |= metrics

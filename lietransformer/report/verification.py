@@ -7,11 +7,13 @@ from typing import Any
 
 from lietransformer.errors import UserError
 from lietransformer.files import read_json
+from lietransformer.layout import Archive
 from lietransformer.report.provenance import short_commit
 from lietransformer.report.runs import machine_in_words
 
 FILE = "verification.json"
 _SCHEMA_VERSION = 1
+_MOST_SPREADS = 100
 _ORDER = ("differs", "not compared", "agrees", "identical")
 
 
@@ -24,22 +26,45 @@ class Verification:
         commit: of the code that trained them here.
         runs: as the file has them; those that differ come first.
         datasets: as the file has them; those that differ come first.
+        is_of_another_archive: the archive has changed since, or is another one.
     """
 
     machine: str
     commit: str
     runs: list[dict[str, Any]]
     datasets: list[dict[str, Any]]
+    is_of_another_archive: bool = False
 
     @property
     def is_bad(self) -> bool:
         """Whether anything differs from what was published."""
-        return any(own["verdict"] == "differs" for own in (*self.runs, *self.datasets))
+        return any(_is_bad(own) for own in (*self.runs, *self.datasets))
+
+    @property
+    def damages(self) -> list[str]:
+        """Verdicts of datasets that cannot be read."""
+        return [own["verdict"] for own in self.datasets if own["verdict"].startswith("damaged")]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no run was compared."""
+        return all(run["verdict"] == "not compared" for run in self.runs)
 
     @property
     def statement(self) -> str:
         """What was found, in a sentence or two."""
-        return " ".join(text for text in (self._of_runs, self._of_datasets) if text)
+        return " ".join(
+            text for text in (self._of_runs, self._of_datasets, self._of_archive) if text
+        )
+
+    @property
+    def _of_archive(self) -> str:
+        if not self.is_of_another_archive:
+            return ""
+        return (
+            "This was verified against another state of the archive than the one shown here. "
+            "Repeat it with `lietransformer verify`."
+        )
 
     @property
     def _of_runs(self) -> str:
@@ -61,7 +86,7 @@ class Verification:
     @property
     def _of_datasets(self) -> str:
         made = [own for own in self.datasets if own["verdict"] != "not generated"]
-        differing = [own["name"] for own in made if own["verdict"] == "differs"]
+        differing = [own["name"] for own in made if _is_bad(own)]
         if differing:
             return f"WARNING: datasets differ from the published ones: {', '.join(differing)}."
         count = len(made)
@@ -100,8 +125,13 @@ RUN_HEADINGS = (
 DATASET_HEADINGS = ("dataset", "verdict", "published hash", "hash here")
 
 
-def read_verification(results: Path) -> Verification | None:
-    """What was verified on this machine; None if nothing was."""
+def read_verification(results: Path, archive: Archive | None = None) -> Verification | None:
+    """What was verified on this machine; None if nothing was.
+
+    Args:
+        results: the folder of the file.
+        archive: what is shown; a file of earlier versions does not say what it was compared with.
+    """
     path = results / FILE
     if not path.exists():
         return None
@@ -109,11 +139,13 @@ def read_verification(results: Path) -> Verification | None:
     try:
         if content["schema_version"] != _SCHEMA_VERSION:
             raise ValueError(f"schema version {content['schema_version']}")
+        known = content.get("manifest_sha256")
         found = Verification(
             machine_in_words(content["machine"]) or "unknown",
             short_commit(str(content["git_commit"])),
             sorted(content["runs"], key=_rank),
             sorted(content["datasets"], key=_rank),
+            bool(archive and archive.exists and known and known != archive.state),
         )
         found.run_rows()
         found.dataset_rows()
@@ -125,7 +157,13 @@ def read_verification(results: Path) -> Verification | None:
     return found
 
 
+def _is_bad(entry: dict[str, Any]) -> bool:
+    return entry["verdict"] == "differs" or str(entry["verdict"]).startswith("damaged")
+
+
 def _rank(entry: dict[str, Any]) -> int:
+    if _is_bad(entry):
+        return 0
     return _ORDER.index(entry["verdict"]) if entry["verdict"] in _ORDER else len(_ORDER)
 
 
@@ -141,4 +179,6 @@ def _spreads(run: dict[str, Any]) -> str:
         return "none"
     if run.get("reason"):
         return str(run["reason"])
+    if distance is not None and abs(distance) > _MOST_SPREADS:
+        return f"> {_MOST_SPREADS}"
     return "–" if distance is None else f"{distance:.2f}"

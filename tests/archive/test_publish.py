@@ -13,6 +13,7 @@ import pytest
 
 from lietransformer import cli
 from lietransformer.archive import publish as module
+from lietransformer.archive import readme
 from lietransformer.archive.checking import check
 from lietransformer.archive.publish import publish
 from lietransformer.data.reader import DatasetFile
@@ -117,6 +118,18 @@ def _without(run: Path, *keys: str) -> None:
     (run / "result.json").write_text(json.dumps(kept))
 
 
+def _edit_test(run: Path) -> None:
+    test = json.loads((run / "result.json").read_text())["test"]
+    test["best"]["test"]["mse_geometric"] *= 1.01
+    _edit_result(run, test=test)
+
+
+def _take_evaluation(run: Path) -> None:
+    """Of the other seed. Files may be shared, so this one is not written to."""
+    (run / "evaluation.h5").unlink()
+    shutil.copyfile(run.with_name("seed-1") / "evaluation.h5", run / "evaluation.h5")
+
+
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "other data": (lambda run: _edit_result(run, dataset_hash="0" * 64), "hash"),
     "edited result": (lambda run: _edit_result(run, hash="0" * 64), "do not agree"),
@@ -138,6 +151,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no test": (lambda run: _edit_result(run, test={}), "not all of its tests"),
     "no evaluation": (lambda run: (run / "evaluation.h5").unlink(), "not all of its tests"),
+    "edited test": (_edit_test, "mse_geometric of best/test .* does not follow from"),
+    "evaluation of another run": (_take_evaluation, "a run with other settings"),
     "no machine": (lambda run: _without(run, "machine", "cpu_seconds"), "lacks machine, cpu_"),
     "cut curve": (lambda run: (run / "metrics.jsonl").write_text(""), "complete curve"),
     "not JSON": (lambda run: (run / "result.json").write_text("{"), "not JSON"),
@@ -199,13 +214,14 @@ def test_two_at_a_time_are_refused(project: Project) -> None:
     assert len(publish(project.results).added) == RUNS
 
 
-@pytest.mark.parametrize("step", ["copyfile", "manifest", "rename"])
+@pytest.mark.parametrize("step", ["copyfile", "manifest", "readme", "rename", "last rename"])
 def test_a_full_disk_leaves_the_archive_as_it_was(
     published: Project, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     archive = published.archive.path
     late = published.run("lieconv").relative_to(published.results).as_posix()
     _unpublish(published, late)
+    (archive / README).write_text("of an earlier state")
     before = published.contents()
 
     def full(*_: Any, **__: Any) -> Any:
@@ -215,20 +231,24 @@ def test_a_full_disk_leaves_the_archive_as_it_was(
         monkeypatch.setattr(shutil, "copyfile", full)
     elif step == "manifest":
         monkeypatch.setattr(module, "write_json", full)
+    elif step == "readme":
+        monkeypatch.setattr(readme, "write", full)
     else:
         calls: list[Path] = []
         rename = Path.replace
 
-        def third_fails(self: Path, target: Path) -> Path:
+        def one_fails(self: Path, target: Path) -> Path:
             calls.append(self)
-            return full() if len(calls) == 3 else rename(self, target)
+            is_it = len(calls) == 3 if step == "rename" else self.name == README
+            return full() if is_it else rename(self, target)
 
-        monkeypatch.setattr(Path, "replace", third_fails)
+        monkeypatch.setattr(Path, "replace", one_fails)
     with pytest.raises(UserError, match="no space left"):
         publish(published.results)
     monkeypatch.undo()
     os.chdir(published.root)
     assert published.contents() == before
+    assert not (archive / late).exists()
     assert not [path for path in archive.parent.iterdir() if path.name.startswith(".published")]
     assert publish(published.results).added == [late]
 
@@ -256,8 +276,50 @@ def test_a_killed_publish_is_repeated(project: Project) -> None:
 
 
 def _publish_and_die(results: Path) -> None:
-    module.write_json = lambda *_: os._exit(9)  # type: ignore[attr-defined]
+    rename = Path.replace
+    Path.replace = (  # type: ignore[method-assign]
+        lambda self, target: os._exit(9) if self.name == MANIFEST else rename(self, target)
+    )
     publish(results)
+
+
+def test_without_its_manifest_an_archive_is_neither_replaced_nor_forgotten(
+    published: Project,
+) -> None:
+    (published.archive.path / MANIFEST).unlink()
+    assert any("MANIFEST.json is missing" in problem for problem in check(published.archive))
+    run = published.run("lieconv")
+    metrics = published.archive.path / run.relative_to(published.results) / "metrics.jsonl"
+    metrics.write_text("another run")
+    before = published.contents()
+    with pytest.raises(
+        UserError, match=r"metrics.jsonl exists with other.*git checkout -- results"
+    ):
+        publish(published.results)
+    assert published.contents() == before
+    shutil.rmtree(run)
+    with pytest.raises(UserError, match=r"no MANIFEST.json, but.*lieconv.*git checkout -- results"):
+        publish(published.results)
+    assert published.contents() == before
+
+
+def test_a_failed_first_publish_leaves_no_folder(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = project.contents()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    place = project.root / "a" / "b" / "published"
+    rename = Path.replace
+    monkeypatch.setattr(
+        Path, "replace", lambda own, to: full() if own.name == MANIFEST else rename(own, to)
+    )
+    with pytest.raises(UserError, match="no space left"):
+        publish(project.results, place)
+    assert project.contents() == before
+    assert not (project.root / "a").exists()
 
 
 def test_new_prices_take_the_place_of_old_ones(
@@ -323,7 +385,7 @@ def test_check_finds_missing_truncated_and_unknown_files(published: Project) -> 
     assert any("is missing" in problem for problem in check(published.archive))
     file.write_bytes(content)
     (archive.path / "stray.txt").write_text("x")
-    assert any("not in the manifest" in problem for problem in check(published.archive))
+    assert any("not in the manifest: remove it" in own for own in check(published.archive))
 
 
 @pytest.mark.parametrize(

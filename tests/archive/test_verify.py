@@ -215,6 +215,31 @@ def test_missing_data_is_generated_where_a_run_needs_it(published: Project) -> N
     assert set(checks.values()) == {"not generated"}
 
 
+def test_damaged_data_is_a_verdict(published: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    name = published.archive.runs[choose(published.archive, [RUN], seed=0)[0]]["dataset"]
+    file = published.results / "data" / f"{name}.h5"
+    file.unlink()  # it is shared
+    file.write_text("rubbish")
+    assert cli.main(["verify", RUN]) == 1
+    assert "damaged:" in capsys.readouterr().out
+    verdicts = {data["name"]: data["verdict"] for data in outcome(published)["datasets"]}
+    assert verdicts[name].startswith("damaged:")
+
+
+@pytest.mark.parametrize(("names", "code"), [([RUN], 1), ([], 0)])
+def test_a_verification_of_nothing_is_no_success(
+    published: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    names: list[str],
+    code: int,
+) -> None:
+    monkeypatch.setattr(verify.Trainer, "train", lambda *_: [])
+    assert cli.main(["verify", *names, "--budget", "1s"]) == code
+    assert "nothing was verified" in capsys.readouterr().out
+    assert outcome(published)["manifest_sha256"] == published.archive.state
+
+
 def test_the_sample_is_drawn_by_the_seed_and_models_take_turns(published: Project) -> None:
     archive = published.archive
     first = choose(archive, [], seed=0)

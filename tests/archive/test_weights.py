@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import lietransformer
+from lietransformer.archive.checking import check
 from lietransformer.archive.weights import HEADLINES
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import get_preset
@@ -121,3 +122,4 @@ def test_weights_of_another_model_are_an_error(published: Project, what: str) ->
     _accept(published)
     with pytest.raises(UserError, match=rf"do not fit {NAME}: {key}"):
         lietransformer.load_model(NAME)
+    assert any("do not fit" in problem for problem in check(published.archive))

@@ -83,6 +83,7 @@ class Results:
                 "stopped_early": task == "constellations",
                 "test": test or {},
                 "seconds": {"train": 3000.0, "test": 600.0},
+                "cpu_seconds": 7200.0,
                 "git_commit": COMMIT,
                 "dataset_hash": None,
                 "peak_memory_gb": 1.5,

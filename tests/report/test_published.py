@@ -291,10 +291,10 @@ def _csv(sweep: Sweep, name: str) -> list[dict[str, str]]:
 
 def test_cells_that_nobody_has_run_have_a_price(sweep: Sweep) -> None:
     table1, table2 = (FORMATS["md"](TABLES[name].make(sweep)) for name in ("table1", "table2"))
-    assert "not run (≈ 33 GPU-h)<br>paper 0.61 ± 0.02" in table1
+    assert "not run (≥ 33 GPU-h)<br>paper 0.61 ± 0.02" in table1
     assert "0.59 ± 0.01 (3† of 4)<br>paper 0.58 ± 0.07" in table1
-    assert "not run (≈ 4.1 GPU-h)<br>paper 0.125" in table2
-    assert "hours of a GPU of 15,700 GFLOP/s (float32)" in table2
+    assert "not run (≥ 4.1 GPU-h)<br>paper 0.125" in table2
+    assert "hours of a GPU of 15,700 GFLOP/s (float32), a lower bound" in table2
     for text in (table1, table2):
         assert "missing" not in text
         assert "†: " not in text
@@ -302,10 +302,23 @@ def test_cells_that_nobody_has_run_have_a_price(sweep: Sweep) -> None:
     assert {row["gpu_hours"] for row in rows if row["is_quoted"] == "False"} == {str(HOURS)}
 
 
+def test_signs_that_a_table_does_not_show_are_not_explained(sweep: Sweep) -> None:
+    text = FORMATS["md"](TABLES["draws"].make(sweep))
+    assert "GPU-h" not in text
+    assert "†" not in text
+
+
+def test_figures_do_not_print_internal_names(tmp_path: Path) -> None:
+    sweep = read_sweep(Results(tmp_path).write())
+    for name in ("figure4", "figure7", "figure8"):
+        axes = draw_figure(name, sweep).figure.axes
+        assert not [own for axis in axes for own in axis.texts if "_" in own.get_text()]
+
+
 def test_figures_say_the_price_of_what_they_do_not_show(sweep: Sweep) -> None:
     missing = draw_figure("figure4", sweep).missing
     assert len(missing) == 4
-    assert missing[0].endswith(f"96,000, not run (≈ {8 * 10 * HOURS:.0f} GPU-h)")
+    assert missing[0].endswith(f"96,000, not run (≥ {8 * 10 * HOURS:.0f} GPU-h)")
     for name in ("figure5", "figure7", "figure9", "figure10"):
         drawing = draw_figure(name, sweep)
         assert any("GPU-h)" in text for text in drawing.missing)
@@ -314,18 +327,18 @@ def test_figures_say_the_price_of_what_they_do_not_show(sweep: Sweep) -> None:
 
 def test_claims_that_were_not_run_have_a_price(sweep: Sweep) -> None:
     decided = {claim.number: own for claim, own in decide_all(sweep)}
-    assert decided[8].reason.endswith(f": ≈ {96 * HOURS:.0f} GPU-h.")
-    assert decided[12].reason.endswith(f": ≈ {10 * HOURS:.0f} GPU-h.")
+    assert decided[8].reason.endswith(f": ≥ {96 * HOURS:.0f} GPU-h.")
+    assert decided[12].reason.endswith(f": ≥ {10 * HOURS:.0f} GPU-h.")
     assert "GPU-h" not in decided[4].reason  # nothing is trained
     assert "all published" in decided[11].rests_on
 
 
 def test_prices_in_words() -> None:
-    assert [not_run(hours) for hours in (None, 41.2)] == ["not run", "not run (≈ 41 GPU-h)"]
+    assert [not_run(hours) for hours in (None, 41.2)] == ["not run", "not run (≥ 41 GPU-h)"]
     assert [gpu_hours(hours) for hours in (0.01, 2.34, 12_345.0)] == [
-        "< 0.1 GPU-h",
-        "≈ 2.3 GPU-h",
-        "≈ 12,345 GPU-h",
+        "under 0.1 GPU-h of arithmetic",
+        "≥ 2.3 GPU-h",
+        "≥ 12,345 GPU-h",
     ]
 
 

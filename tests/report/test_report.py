@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import FIGURES, TABLES
+from lietransformer.layout import Archive
 from lietransformer.report.report import write_report
 from lietransformer.report.runs import read_sweep
 from lietransformer.report.verification import Verification, read_verification
@@ -51,7 +53,7 @@ def test_it_has_everything(report: str) -> None:
     assert "REDUCED" in report
     assert COMMIT[:10] in report
     assert "4 runs: 2 finished, 1 diverged and left out, 1 not run." in report
-    assert "3.0 hours of computing" in report
+    assert "6.0 core-hours (CPU time)" in report
 
 
 def test_it_needs_nothing_from_elsewhere(report: str) -> None:
@@ -133,6 +135,37 @@ def test_a_dataset_that_differs_is_a_warning(tmp_path: Path) -> None:
     assert "WARNING: datasets differ from the published ones: springs-1a2b3c4d." in found.statement
     found = read_back(tmp_path, verified("identical", dataset="not generated"))
     assert "dataset" not in found.statement
+
+
+def test_a_verification_of_another_archive_says_so(tmp_path: Path) -> None:
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "MANIFEST.json").write_text("{}")
+    archive = Archive(tmp_path / "published")
+    for known, is_other in ((None, False), (archive.state, False), ("0" * 64, True)):
+        write_json(
+            tmp_path / "verification.json", {**verified("identical"), "manifest_sha256": known}
+        )
+        found = read_verification(tmp_path, archive)
+        assert found is not None
+        assert found.is_of_another_archive == is_other
+        assert ("another state of the archive" in found.statement) == is_other
+
+
+def test_a_damaged_dataset_is_a_warning(tmp_path: Path) -> None:
+    assert read_back(tmp_path, verified("identical", dataset="damaged: truncated")).is_bad
+
+
+def test_a_huge_difference_is_capped(tmp_path: Path) -> None:
+    content = verified("differs")
+    content["runs"][0]["difference_in_spreads"] = -235090.34
+    assert "> 100" in read_back(tmp_path, content).run_rows()[0]
+
+
+def test_what_needs_training_says_so_where_only_published_runs_count(tmp_path: Path) -> None:
+    path = Results(tmp_path).write() / "report.html"
+    for published, option in (("only", " --config published=use"), ("use", "")):
+        write_report(replace(read_sweep(tmp_path), published=published), path)
+        assert f"snakemake --cores all figure4{option}</code>" in path.read_text()
 
 
 def test_the_report_shows_what_differs_first(tmp_path: Path) -> None:

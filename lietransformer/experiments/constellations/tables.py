@@ -36,15 +36,16 @@ def metric(transform: str) -> str:
 
 def build(sweep: Sweep) -> Table:
     """Table 1 from the runs of a sweep, and below it the stricter test sets."""
+    rows = _rows(sweep, SETTINGS)
     return Table(
         "table1",
         "Table 1: test accuracy on the shape counting task, mean ± standard deviation over seeds",
         _STUB,
         _columns(SETTINGS),
-        _rows(sweep, SETTINGS),
+        rows,
         (
             "Bold: best of the column.",
-            *legend(sweep),
+            *legend(sweep, rows),
             "Weights: those with the best validation accuracy.",
             "D_test^T2 and D_test^SE2 hold every test example twice, untransformed and "
             "transformed, as in the authors' released data.",

@@ -68,7 +68,7 @@ def build(sweep: Sweep) -> Table:
         mark_best(rows, columns, lower_is_better=True),
         (
             "Bold: best of the section. Underlined: best of all.",
-            *legend(sweep),
+            *legend(sweep, rows),
             "Quoted rows are the numbers that the paper prints; no run of ours is behind them. Its "
             "authors ran DimeNet++ and the rows of LieConv but LieConv-T3 + SO3 Aug themselves.",
             "Weights: those with the best validation error.",

@@ -19,20 +19,21 @@ def build(sweep: Sweep) -> Table:
     runs = sweep.select("draws")
     draws = sorted({int(draw) for draw in runs["draw"].dropna()}) or [0]
     models = list(dict.fromkeys(runs["model"])) or list(MODELS)
+    rows = tuple(
+        Row(model, "", tuple(_cell(runs, model, draw) for draw in draws)) for model in models
+    )
     return Table(
         "draws",
         "Springs: 5-step test error, times 1,000, after training on different draws of the systems",
         ("Training systems",),
         tuple(_column(draw) for draw in draws),
-        tuple(
-            Row(model, "", tuple(_cell(runs, model, draw) for draw in draws)) for model in models
-        ),
+        rows,
         (
             "All seeds of Figure 4, the paper's as well as ours, share one draw of the training "
             "systems, so its quartiles do not show this spread, which limits how well two "
             "reproductions can agree.",
             *_ratios(runs),
-            *legend(sweep),
+            *legend(sweep, rows),
             *provenance(sweep, runs),
         ),
     )

@@ -52,6 +52,9 @@ def count_verdicts(decided: Decided) -> str:
 
 def as_markdown(sweep: Sweep, decided: Decided) -> str:
     """A table of all claims, then the rule and the evidence of each."""
+    rows = [_row(sweep, claim, finding) for claim, finding in decided]
+    sections = [line for own in decided for line in ("", *_section(*own))]
+    is_priced = any("GPU-h" in line for line in (*rows, *sections))
     lines = [
         "# The paper's claims",
         "",
@@ -61,23 +64,21 @@ def as_markdown(sweep: Sweep, decided: Decided) -> str:
         "",
         "| | claim | paper | ours [95 % interval] | verdict | rests on |",
         "| ---: | --- | --- | --- | --- | --- |",
-        *(_row(sweep, claim, finding) for claim, finding in decided),
+        *rows,
         "",
-        *(f"- {line}" for line in _provenance(sweep)),
+        *(f"- {line}" for line in _provenance(sweep, is_priced=is_priced)),
         "",
         "\n\n".join(_HOW),
     ]
-    for claim, finding in decided:
-        lines += ["", *_section(claim, finding)]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *sections, ""])
 
 
-def _provenance(sweep: Sweep) -> list[str]:
+def _provenance(sweep: Sweep, *, is_priced: bool) -> list[str]:
     return [
         f"Tier: {sweep.tier or 'unknown'}. Each claim says how its runs differ from the paper's.",
         f"Runs: {inventory(sweep.runs, diverged='diverged')}.",
         *origins(sweep.runs),
-        *sweep.prices.note,
+        *(sweep.prices.note if is_priced else ()),
         *sweep.warnings,
     ]
 

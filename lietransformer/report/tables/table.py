@@ -1,6 +1,6 @@
 """A table of the paper, ours beside it: what every format is written from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -165,14 +165,16 @@ class Table:
     below: "Table | None" = None
 
 
-def legend(sweep: Sweep) -> list[str]:
-    """What the numbers in brackets, and those of cells that were not run, mean."""
-    marks = (
-        f"In brackets: the seeds behind each of our numbers; {PUBLISHED} published runs, the "
-        "others of this machine."
-    )
+def legend(sweep: Sweep, rows: Iterable[Row]) -> list[str]:
+    """What the signs of these rows mean; a sign that is nowhere is not explained."""
+    cells = [cell for row in rows for cell in row.cells]
+    marks = "In brackets: the seeds behind each of our numbers"
+    if any(cell.published for cell in cells):
+        marks += f"; {PUBLISHED} published runs, the others of this machine"
+    if not any("GPU-h" in cell.absence for cell in cells if cell.ours.count == 0):
+        return [f"{marks}."]
     hours = "“Not run” stands with the price of the paper's runs of this cell."
-    return [marks, *([hours] if sweep.prices.hours else []), *sweep.prices.note]
+    return [f"{marks}.", hours, *sweep.prices.note]
 
 
 def mark_best(

@@ -36,21 +36,18 @@ _WORDS: dict[StepSize, str] = {
 def draw(sweep: Sweep) -> Drawing:
     """Time above, memory below; a column for each size."""
     figure = new_figure(PAGE, 3.9)
-    axes = figure.subplots(2, len(_SIZES), sharex="col", sharey="row")
     costs = read_step_costs(sweep)
+    nothing = sweep.runs.iloc[:0]
+    if costs is None:
+        say_nothing_to_draw(figure.subplots(), WHAT)
+        return Drawing(figure, _caption(), nothing, [WHAT.replace("\n", " ")])
+    axes = figure.subplots(2, len(_SIZES), sharex="col", sharey="row")
     for cost, row in zip(get_args(Cost), axes, strict=True):
         for along, axis in zip(_SIZES, row, strict=True):
-            if costs is not None:
-                _draw_curves(axis, costs, cost, along)
+            _draw_curves(axis, costs, cost, along)
         row[0].set_ylabel(COSTS[cost])
     for along, axis in zip(_SIZES, axes[-1], strict=True):
         axis.set_xlabel(_SIZES[along])
-    nothing = sweep.runs.iloc[:0]
-    if costs is None:
-        for axis in axes.flat:
-            axis.set(xticks=[], yticks=[])
-        say_nothing_to_draw(axes[0, 2], WHAT)
-        return Drawing(figure, _caption(), nothing, [WHAT.replace("\n", " ")])
     figure.legend(
         *axes[0, 0].get_legend_handles_labels(),
         loc="outside upper center",

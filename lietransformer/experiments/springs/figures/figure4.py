@@ -67,7 +67,7 @@ def _draw_panel(axis: Axes, sweep: Sweep, test_set: str) -> None:
             draw_comparison(axis, _values(sweep.comparison, model, test_set), look)
         is_drawn |= draw_median(axis, _values(sweep, model, test_set), look)
     if not is_drawn:
-        say_nothing_to_draw(axis, "all runs of data_efficiency")
+        say_nothing_to_draw(axis, "all springs runs")
 
 
 def _values(sweep: Sweep, model: str, test_set: str) -> dict[int, list[float]]:

@@ -71,7 +71,7 @@ def _draw(sweep: Sweep, test_set: str, steps: int) -> Drawing:
     axis.grid(visible=False, axis="x")
     axis.grid(which="both", axis="y")
     if len(missing) == len(ARCHITECTURES) * len(VARIANTS):
-        say_nothing_to_draw(axis, "all runs of\nparameter_efficiency")
+        say_nothing_to_draw(axis, "all runs of small\nand large models")
     size = comparison_size(sweep)
     axis.set_title(f"{steps}-step roll-outs, n = {size:,}")
     shown = pd.concat(drawn)
