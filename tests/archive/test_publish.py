@@ -14,6 +14,7 @@ import pytest
 from lietransformer import cli
 from lietransformer.analysis.rollouts import step_error, trajectory_error
 from lietransformer.archive import publish as module
+from lietransformer.archive import readme
 from lietransformer.archive.checking import check
 from lietransformer.archive.layout import MANIFEST, README
 from lietransformer.archive.publish import publish
@@ -231,7 +232,7 @@ def test_a_full_disk_leaves_the_archive_as_it_was(
     elif step == "manifest":
         monkeypatch.setattr(module, "write_json", full)
     elif step == "readme":
-        monkeypatch.setattr(module.readme, "write", full)
+        monkeypatch.setattr(readme, "write", full)
     else:
         calls: list[Path] = []
         rename = Path.replace
