@@ -61,7 +61,7 @@ def test_datasets(results: Path, springs_file: Path) -> None:
     os.mkfifo(results / "data" / "pipe.h5")
     found = list(datasets.check(results, thorough=False))
     assert levels(found) == ["ok", "problem", "problem", "problem", "ok"]
-    assert "found a file that is cut off" in found[1].what
+    assert "it is cut off" in found[1].what
     assert f"remove {results}/data/cut.h5" in str(found[1].remedy)
     found = list(datasets.check(results, thorough=True))
     assert levels(found) == ["problem", "problem", "problem", "problem", "ok"]
