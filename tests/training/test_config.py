@@ -263,7 +263,7 @@ def test_seed_and_seeds_exclude_each_other() -> None:
 
 
 def test_an_override_within_something_that_is_no_mapping() -> None:
-    with pytest.raises(UserError, match="architecture to be a mapping"):
+    with pytest.raises(UserError, match="architecture must be a mapping"):
         read_runs(None, ["architecture=3", "architecture.width=8"])
 
 
