@@ -140,7 +140,7 @@ def test_another_kind_of_dataset_is_refused(springs_file: Path) -> None:
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_an_unknown_split_is_refused(springs_file: Path) -> None:
-    with pytest.raises(ValueError, match="split among train, validation, test"):
+    with pytest.raises(ValueError, match="split must be one of train, validation, test"):
         SpringExamples(DatasetFile(springs_file), "training", n_train=5)  # type: ignore[arg-type]
 
 

@@ -111,7 +111,7 @@ def replace(path: Path, make: Callable[[Path], None]) -> None:
 
 
 FAULTS: dict[str, tuple[Callable[[RunFolder], object], str]] = {
-    "config": (lambda run: run.config_file.write_text("{"), "a file that is not JSON"),
+    "config": (lambda run: run.config_file.write_text("{"), "it is not JSON"),
     "settings": (
         lambda run: run.config_file.write_text('{"hash": 1, "config": {"task": "chess"}}'),
         "task",
@@ -120,7 +120,7 @@ FAULTS: dict[str, tuple[Callable[[RunFolder], object], str]] = {
     "binary": (lambda run: run.metrics_file.write_bytes(b"\xff\n"), "UnicodeDecodeError"),
     "curves": (lambda run: run.metrics_file.write_text("nonsense\n"), "lines of JSON"),
     "no curves": (lambda run: run.metrics_file.unlink(), "metrics.jsonl is missing"),
-    "result": (lambda run: run.result_file.write_text(""), "a file that is not JSON"),
+    "result": (lambda run: run.result_file.write_text(""), "it is not JSON"),
     "status": (lambda run: with_status(run, status="fine"), "unknown status"),
     "hash": (lambda run: with_status(run, hash="other"), "that of another run"),
     "no weights": (lambda run: run.model_file.unlink(), "model.pt is missing"),

@@ -114,9 +114,9 @@ def test_a_kept_download_that_was_altered_is_refused(
     [
         ("/nothing-here", "File not found"),
         (":1/x", "refused"),
-        (".invalid/x", "to download"),
-        (":port/x", "to download"),
-        ("/ü", "to download"),
+        (".invalid/x", "cannot download"),
+        (":port/x", "cannot download"),
+        ("/ü", "cannot download"),
     ],
 )
 def test_a_url_that_does_not_answer(
