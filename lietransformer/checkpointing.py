@@ -1,4 +1,4 @@
-"""Work on the pairs of a long set in parts, of which nothing is kept for the backward pass."""
+"""Activation checkpointing: the pairs of a long set in parts, recomputed in the backward pass."""
 
 from collections.abc import Callable
 from typing import Any

@@ -10,8 +10,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from lietransformer.errors import explain
-
 
 class _TensorFields:
     """What both clouds share: moving all their tensors at once, and selecting points."""
@@ -60,12 +58,8 @@ class PointCloud(_TensorFields):
         _require_axes("positions", self.positions, "(batch, points, space dimension)", 3)
         if self.positions.dtype not in (torch.float32, torch.float64):
             raise TypeError(
-                explain(
-                    expected="positions in float32 or float64",
-                    found=f"{self.positions.dtype}",
-                    remedy="convert them, for example with positions.float(); "
-                    "to compute in a lower precision use torch.autocast",
-                )
+                f"positions must be float32 or float64, got {self.positions.dtype}. Convert them, "
+                "for example with positions.float(); for lower precision use torch.autocast."
             )
         # A frozen dataclass fills in its own defaults through object.__setattr__.
         if self.features is None:
@@ -79,11 +73,8 @@ class PointCloud(_TensorFields):
         _require_same_points("positions", self.positions, features=self.features, mask=self.mask)
         if self.features.dtype != self.positions.dtype:
             raise TypeError(
-                explain(
-                    expected=f"features of the dtype of positions, {self.positions.dtype}",
-                    found=f"{self.features.dtype}",
-                    remedy="convert one of them",
-                )
+                f"features must have the dtype of positions, {self.positions.dtype}, got "
+                f"{self.features.dtype}. Convert one of them."
             )
 
     def cleaned(self) -> "PointCloud":
@@ -135,19 +126,13 @@ class LiftedCloud(_TensorFields):
 def _require_axes(name: str, value: object, expected: str, count: int) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(
-            explain(
-                expected=f"{name} as a torch.Tensor of shape {expected}",
-                found=type(value).__name__,
-                remedy="convert it with torch.as_tensor",
-            )
+            f"{name} must be a torch.Tensor of shape {expected}, got {type(value).__name__}. "
+            "Convert it with torch.as_tensor."
         )
     if value.ndim != count:
         raise ValueError(
-            explain(
-                expected=f"{name} of shape {expected}",
-                found=f"shape {tuple(value.shape)}",
-                remedy="add the missing axis; a single example is a batch of 1",
-            )
+            f"{name} must have shape {expected}, got {tuple(value.shape)}. Add the missing axis; a "
+            "single example is a batch of 1."
         )
 
 
@@ -157,28 +142,19 @@ def _require_same_points(name: str, reference: Tensor, **others: Tensor) -> None
     for other, tensor in others.items():
         if tuple(tensor.shape[:2]) != points:
             raise ValueError(
-                explain(
-                    expected=f"{other} for {points} (batch, points) as in {name}",
-                    found=f"{tuple(tensor.shape[:2])}",
-                    remedy=f"give one row of {other} per point",
-                )
+                f"{other} must have the (batch, points) of {name}, {points}, got "
+                f"{tuple(tensor.shape[:2])}. Give one row of {other} per point."
             )
         if tensor.device != reference.device:
             raise ValueError(
-                explain(
-                    expected=f"{other} on {reference.device}, where {name} are",
-                    found=f"{tensor.device}",
-                    remedy="move them to one device",
-                )
+                f"{other} must be on {reference.device} like {name}, got {tensor.device}. Move "
+                "them to one device."
             )
 
 
 def _check_mask(mask: Tensor) -> None:
     if mask.dtype != torch.bool:
         raise TypeError(
-            explain(
-                expected="a mask of dtype torch.bool, True for real points",
-                found=f"dtype {mask.dtype}",
-                remedy="convert it with mask.bool()",
-            )
+            f"mask must have dtype torch.bool, True for real points, got {mask.dtype}. Convert it "
+            "with mask.bool()."
         )

@@ -1,4 +1,4 @@
-"""Files that are either complete or not there at all."""
+"""Files that are either complete or absent."""
 
 import errno
 import fcntl
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 
 PART_SUFFIX = ".part"
 
@@ -20,27 +20,17 @@ _NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 def require_writable_name(path: Path, *, replace: bool) -> None:
-    """Refuse a name that is a folder's, or that is taken unless it may be replaced."""
+    """Refuse a folder's name, and an existing file's unless it may be replaced."""
     if not path.name or path.is_dir():
-        raise UserError(
-            explain(
-                expected="the name of a file to write",
-                found=f"the folder {path}",
-                remedy="add the name of a file in it",
-            )
-        )
+        raise UserError(f"cannot write to {path}: it is a folder. Add the name of a file in it.")
     if not replace and os.path.lexists(path):
         raise UserError(
-            explain(
-                expected=f"{path} not to exist yet",
-                found="something of that name",
-                remedy="choose another name, remove it, or replace it with --force",
-            )
+            f"{path} exists already. Choose another name, remove it, or replace it with --force."
         )
 
 
 def read_json(file: Path) -> dict[str, Any] | None:
-    """An object in a file; None where there is no such file, or another content."""
+    """The JSON object in a file, or None if it is missing or holds something else."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -50,7 +40,7 @@ def read_json(file: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def complete_or_absent(path: Path) -> Iterator[Path]:
-    """A temporary file to write to; it takes its name only when the block has ended well.
+    """A temporary file to write to, renamed to `path` only if the block succeeds.
 
     The temporary file is `path` with the suffix .part. Its writer holds a lock on it, so a
     second process that wants to write the same file is refused, while what a killed process
@@ -120,11 +110,7 @@ def _lock(part: Path, what: str | None = None) -> int:
         except BlockingIOError:
             os.close(descriptor)
             raise _Locked(
-                explain(
-                    expected=f"to be the only process that {what}",
-                    found="another one that does so now",
-                    remedy="wait for it to end, or choose another name",
-                )
+                f"another process {what} now. Wait for it to end, or choose another name."
             ) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS_HERE:
@@ -156,13 +142,10 @@ def _readable_system_errors(path: Path) -> Iterator[None]:
 
 
 def cannot_write(path: Path, error: OSError) -> UserError:
-    """What the operating system said when it refused to write, in the words of a message."""
+    """The error for a write that the operating system refused."""
     return UserError(
-        explain(
-            expected=f"to be able to write {path}",
-            found=(error.strerror or str(error)).lower(),
-            remedy="free some space, check the permissions, or choose another place",
-        )
+        f"cannot write {path}: {(error.strerror or str(error)).lower()}. Free some space, check "
+        "the permissions, or choose another place."
     )
 
 

@@ -14,10 +14,10 @@ RESUME_EXIT_CODE = 75
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """What SIGINT and SIGTERM do inside the block, they do at its end.
+    """Delay SIGINT and SIGTERM until the end of the block.
 
     Python runs their handlers between any two of its instructions. Where those are called by a
-    library written in C, an exception of a handler can be lost, and the process goes on as if
+    library written in C, an exception of a handler can be lost, and the process continues as if
     nothing had been asked. It was lost in the calls of HDF5 to the file that it writes to, and
     while numpy.random was imported.
     """

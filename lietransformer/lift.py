@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lietransformer.clouds import LiftedCloud, PointCloud
-from lietransformer.errors import explain, require_choice
+from lietransformer.errors import require_choice
 from lietransformer.groups import Group
 from lietransformer.precision import in_full_precision
 from lietransformer.rng import require_generator, uniform_angle
@@ -34,14 +34,11 @@ class LiftConfig:
     samples: int | None = None
 
     def __post_init__(self) -> None:
-        require_choice("a lift scheme", self.scheme, LiftScheme)
+        require_choice("lift scheme", self.scheme, LiftScheme)
         if self.scheme != "exact" and (self.samples is None or self.samples < 1):
             raise ValueError(
-                explain(
-                    expected=f'a number of lift samples of at least 1 for "{self.scheme}"',
-                    found=f"samples={self.samples}",
-                    remedy="set samples, for example samples=2",
-                )
+                f'scheme "{self.scheme}" needs at least 1 lift sample, got samples={self.samples}. '
+                "Set samples, for example samples=2."
             )
 
     @property
@@ -55,36 +52,25 @@ class LiftConfig:
             order = group.stabiliser_order
             if order is None:
                 raise ValueError(
-                    explain(
-                        expected="a finite stabiliser for an exact lift",
-                        found=f"{group.name}, whose stabiliser is continuous",
-                        remedy='set scheme to "random" or "evenly_spaced", and samples',
-                    )
+                    f"an exact lift needs a finite stabiliser, but that of {group.name} is "
+                    'continuous. Set scheme to "random" or "evenly_spaced", and samples.'
                 )
             if self.samples not in (None, order):
                 raise ValueError(
-                    explain(
-                        expected=f"{order} lift samples, all of {group.name}'s stabiliser",
-                        found=f"samples={self.samples}",
-                        remedy="leave samples out of an exact lift",
-                    )
+                    f"an exact lift to {group.name} has {order} samples, its whole stabiliser, got "
+                    f"samples={self.samples}. Leave samples out of an exact lift."
                 )
             return order
         if self.scheme != "random" and not group.has_circular_stabiliser:
             raise ValueError(
-                explain(
-                    expected=f'a group with a circle as stabiliser for "{self.scheme}"',
-                    found=group.name,
-                    remedy='use SE(2) or SO(3), or the scheme "exact" or "random"',
-                )
+                f'scheme "{self.scheme}" needs a group whose stabiliser is a circle, got '
+                f'{group.name}. Use SE(2) or SO(3), or the scheme "exact" or "random".'
             )
         if self.scheme == "subgroup" and group.translation_dimension != group.space_dimension:
             raise ValueError(
-                explain(
-                    expected='a group with all translations, such as SE(2), for "subgroup"',
-                    found=f"{group.name}, where the same Ĥ for all points has no symmetry",
-                    remedy='use the scheme "random" or "evenly_spaced"',
-                )
+                'scheme "subgroup" needs a group with all translations, such as SE(2), got '
+                f"{group.name}, where the same Ĥ for all points has no symmetry. Use the scheme "
+                '"random" or "evenly_spaced".'
             )
         assert self.samples is not None  # checked on construction
         return self.samples

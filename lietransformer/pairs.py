@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from lietransformer.checkpointing import can_be_split, recomputed
 from lietransformer.clouds import LiftedCloud
-from lietransformer.errors import explain, require_at_least_one
+from lietransformer.errors import require_at_least_one
 from lietransformer.groups import Group, PairFeatures
 from lietransformer.packing import Packing
 from lietransformer.precision import in_full_precision
@@ -56,11 +56,7 @@ class NeighbourhoodConfig:
         require_at_least_one("neighbourhood samples", self.samples)
         if self.radius is not None and not self.radius > 0:
             raise ValueError(
-                explain(
-                    expected="a neighbourhood radius above 0, or None for any distance",
-                    found=f"radius={self.radius}",
-                    remedy="use a larger number",
-                )
+                f"neighbourhood radius must be above 0, or None for any distance, got {self.radius}"
             )
 
     def ball_is_everything(self, count: int) -> bool:
@@ -114,7 +110,7 @@ class PairGeometry:
         return replace(self, packing=packing)
 
     def split(self, queries: int) -> Iterator["PairGeometry"]:
-        """The same pairs in parts, of so many queries each; the last may have fewer."""
+        """The same pairs in chunks of `queries` queries; the last may be smaller."""
         coordinates = self.coordinates.split(queries, dim=1)
         is_shared = self.mask.shape[1] == 1
         masks = [self.mask] * len(coordinates) if is_shared else self.mask.split(queries, dim=1)
@@ -209,7 +205,7 @@ def pairs_of_layers(
             continue
         if coordinates is None:
             coordinates = _coordinates(lifted, None, group, kind)
-        # Padding has no place among the elements: it goes to an extra one that is dropped.
+        # Padding is scattered to an extra element, which is dropped.
         nobody = torch.zeros(*mask.shape[:2], count + 1, dtype=torch.bool, device=mask.device)
         dense = nobody.scatter(-1, indices.masked_fill(~mask, count), mask)[..., :count]
         geometries.append(PairGeometry(coordinates, dense, None, ball_sizes))
@@ -264,7 +260,7 @@ def choose_neighbours(
     *,
     generator: torch.Generator | None = None,
 ) -> tuple[Int[Tensor, "batch g key"], Bool[Tensor, "batch g key"]]:
-    """Indices of the neighbours of every element, and which of them are there at all.
+    """Indices of the neighbours of every element, and a mask of the valid ones.
 
     Which ones a sample holds depends on the generator and on the shape of the batch.
     """

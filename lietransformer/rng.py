@@ -17,7 +17,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lietransformer.device import send
-from lietransformer.errors import explain
 
 
 def stream(seed: int, *purpose: int | str) -> torch.Generator:
@@ -61,7 +60,7 @@ class Request:
 
 
 class Listener(torch.Generator):
-    """In place of a generator, to learn what will be asked for; its numbers are zeros.
+    """A stand-in generator that records what is asked for; its numbers are zeros.
 
     Attributes:
         requests: one after the other.
@@ -73,7 +72,7 @@ class Listener(torch.Generator):
 
 
 class Drawn(torch.Generator):
-    """In place of a generator: numbers that were drawn before, in the order of asking."""
+    """A stand-in generator: numbers drawn before, in the order of asking."""
 
     def __new__(cls, tensors: Iterable[Tensor]) -> "Drawn":  # noqa: ARG004
         return super().__new__(cls)
@@ -83,7 +82,7 @@ class Drawn(torch.Generator):
         self._tensors = iter(tensors)
 
     def next(self) -> Tensor:
-        """The next of them."""
+        """The next numbers."""
         return next(self._tensors)
 
 
@@ -128,10 +127,7 @@ def require_generator(generator: torch.Generator | None, *, purpose: str) -> tor
     """The generator, or an error that says what needs one."""
     if generator is None:
         raise ValueError(
-            explain(
-                expected=f"a torch.Generator for {purpose}",
-                found="generator=None",
-                remedy="pass generator=torch.Generator().manual_seed(seed)",
-            )
+            f"a torch.Generator is needed for {purpose}: pass "
+            "generator=torch.Generator().manual_seed(seed)"
         )
     return generator

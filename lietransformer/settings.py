@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 
 AnySettings = TypeVar("AnySettings", bound=BaseModel)
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -26,7 +26,7 @@ def read_settings(path: Path | None = None, overrides: Sequence[str] = ()) -> di
     """A mapping of settings, from a YAML file and from `key=value` overrides.
 
     Args:
-        path: a YAML file with a mapping of settings; None for none.
+        path: a YAML file with a mapping of settings, or None.
         overrides: `key=value`, the value written as in YAML; they win over the file. A key
             `outer.inner` stands for a key of a mapping within.
     """
@@ -35,11 +35,8 @@ def read_settings(path: Path | None = None, overrides: Sequence[str] = ()) -> di
         key, equals, value = override.partition("=")
         if not equals:
             raise UserError(
-                explain(
-                    expected="KEY=VALUE",
-                    found=override,
-                    remedy="put = between the setting and its value",
-                )
+                f"a setting must be given as KEY=VALUE, got {override}. Put = between the setting "
+                "and its value."
             )
         *outer, last = key.strip().split(".")
         mapping = settings
@@ -47,11 +44,8 @@ def read_settings(path: Path | None = None, overrides: Sequence[str] = ()) -> di
             inner = mapping.get(name) or {}
             if not isinstance(inner, dict):
                 raise UserError(
-                    explain(
-                        expected=f"{name} to be a mapping of settings",
-                        found=f"{inner!r}",
-                        remedy=f"give {name} a value of its own instead of {key.strip()}",
-                    )
+                    f"{name} must be a mapping of settings for {key.strip()} to be set, got "
+                    f"{inner!r}. Set {name} itself instead."
                 )
             mapping[name] = mapping = dict(inner)
         mapping[last] = _parse(value, override)
@@ -78,22 +72,16 @@ def _read_mapping(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
-            explain(
-                expected=f"settings in the YAML file {path}",
-                found=getattr(error, "strerror", None) or "a file that is not text",
-                remedy="check its name",
-            )
+            f"cannot read settings from the YAML file {path}: "
+            f"{getattr(error, 'strerror', None) or 'it is not text'}. Check its name."
         ) from error
     settings = _parse(text, str(path))
     if settings is None:  # an empty file, or one of comments only
         return {}
     if not isinstance(settings, dict):
         raise UserError(
-            explain(
-                expected=f"lines of the form `key: value` in {path}",
-                found=f"a {type(settings).__name__}",
-                remedy="write the settings as a mapping",
-            )
+            f"{path} must have lines of the form `key: value`, got a {type(settings).__name__}. "
+            "Write the settings as a mapping."
         )
     return settings
 
@@ -105,13 +93,11 @@ def _parse(text: str, source: str) -> Any:
         where = getattr(error, "problem_mark", None)
         line = "" if where is None else f" in line {where.line + 1}"
         problem = (getattr(error, "problem", None) or "unreadable text").removeprefix("found ")
-        raise UserError(
-            explain(expected=f"YAML in {source}", found=f"{problem}{line}", remedy="mend that line")
-        ) from error
+        raise UserError(f"{source} is not valid YAML: {problem}{line}. Fix that line.") from error
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """As the safe one, but a key that is given twice is a mistake."""
+    """A safe loader that refuses duplicate keys."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         mapping = super().construct_mapping(node, deep=deep)
@@ -134,7 +120,7 @@ def _describe(error: ValidationError, model: type[BaseModel], source: str) -> st
             lines.append(f"{key}: {_lower(problem['msg'])}; found {problem['input']!r}")
         else:
             lines.append(_lower(problem["msg"]))
-    return f"in {source}: " + "; ".join(lines) + ". Mend the setting."
+    return f"in {source}: " + "; ".join(lines) + ". Fix this setting."
 
 
 def _model_at(model: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:

@@ -37,41 +37,41 @@ def test_a_cloud_of_padding_is_cleaned_to_zeros() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((torch.zeros(5, 2),), ValueError, r"expected positions of shape .*found shape \(5, 2\)"),
-        ((torch.zeros(1, 5, 2, dtype=torch.long),), TypeError, "found torch.int64"),
-        ((torch.zeros(1, 5, 2).half(),), TypeError, "float32 or float64; found torch.float16"),
+        ((torch.zeros(5, 2),), ValueError, r"positions must have shape .*got \(5, 2\)"),
+        ((torch.zeros(1, 5, 2, dtype=torch.long),), TypeError, "got torch.int64"),
+        ((torch.zeros(1, 5, 2).half(),), TypeError, "float32 or float64, got torch.float16"),
         ((torch.zeros(1, 5, 2).to(torch.bfloat16),), TypeError, "use torch.autocast"),
         (
             (torch.zeros(1, 5, 2), torch.zeros(1, 5, 1, device="meta")),
             ValueError,
-            "expected features on cpu, where positions are; found meta",
+            "features must be on cpu like positions, got meta",
         ),
-        (([[[0.0, 1.0]]],), TypeError, "found list"),
+        (([[[0.0, 1.0]]],), TypeError, "got list"),
         (
             (torch.zeros(2, 5, 2), torch.zeros(2, 4, 1)),
             ValueError,
-            r"expected features for \(2, 5\).*found \(2, 4\)",
+            r"features must .* of positions, \(2, 5\), got \(2, 4\)",
         ),
-        ((torch.zeros(2, 5, 2), torch.zeros(2, 5)), ValueError, "expected features of shape"),
+        ((torch.zeros(2, 5, 2), torch.zeros(2, 5)), ValueError, "features must have shape"),
         (
             (torch.zeros(2, 5, 2), torch.zeros(2, 5, 1).double()),
             TypeError,
-            "features of the dtype of positions",
+            "features must have the dtype of positions",
         ),
         (
             (torch.zeros(2, 5, 2), None, torch.ones(2, 5)),
             TypeError,
-            r"torch.bool, True for real points; found dtype torch.float32. Convert it",
+            r"torch.bool, True for real points, got torch.float32. Convert it",
         ),
         (
             (torch.zeros(2, 5, 2), None, torch.ones(2, 6, dtype=torch.bool)),
             ValueError,
-            r"expected mask for \(2, 5\)",
+            r"mask must .* of positions, \(2, 5\)",
         ),
         (
             (torch.zeros(2, 5, 2), None, torch.ones(2, 5, 1, dtype=torch.bool)),
             ValueError,
-            "expected mask of shape",
+            "mask must have shape",
         ),
     ],
 )
@@ -84,10 +84,10 @@ def test_mistakes(arguments: tuple[object, ...], error: type[Exception], message
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"elements": torch.eye(3).expand(2, 3, 3)}, "expected elements of shape"),
-        ({"features": torch.zeros(2, 3, 1)}, r"expected features for \(2, 4\)"),
-        ({"orbits": torch.zeros(1, 4, 0)}, r"expected orbits for \(2, 4\)"),
-        ({"mask": torch.ones(1, 4, dtype=torch.bool)}, r"expected mask for \(2, 4\)"),
+        ({"elements": torch.eye(3).expand(2, 3, 3)}, "elements must have shape"),
+        ({"features": torch.zeros(2, 3, 1)}, r"features must .* of elements, \(2, 4\)"),
+        ({"orbits": torch.zeros(1, 4, 0)}, r"orbits must .* of elements, \(2, 4\)"),
+        ({"mask": torch.ones(1, 4, dtype=torch.bool)}, r"mask must .* of elements, \(2, 4\)"),
     ],
 )
 def test_mistakes_in_lifted_clouds(changes: dict[str, torch.Tensor], message: str) -> None:

@@ -44,7 +44,7 @@ def test_a_second_writer_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with complete_or_absent(path) as part:
         part.write_text("first")
-        with pytest.raises(UserError, match="only process"), complete_or_absent(path):
+        with pytest.raises(UserError, match="another process writes"), complete_or_absent(path):
             pass
     assert path.read_text() == "first"
 
@@ -89,7 +89,7 @@ def test_a_kill_around_the_rename(tmp_path: Path, moment: str, expected: str | N
 def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     below = tmp_path / "file" / "below"
-    with pytest.raises(UserError, match="to be able to write"), complete_or_absent(below):
+    with pytest.raises(UserError, match="cannot write"), complete_or_absent(below):
         pass
 
 
@@ -98,7 +98,7 @@ def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for path in (tmp_path / "old", tmp_path / "dangling"):
-        with pytest.raises(UserError, match="not to exist yet"):
+        with pytest.raises(UserError, match="exists already"):
             require_writable_name(path, replace=False)
         require_writable_name(path, replace=True)
 
@@ -106,7 +106,7 @@ def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
 def test_a_folder_is_never_replaced(tmp_path: Path) -> None:
     for path in (tmp_path, Path("."), Path("/")):
         for replace in (False, True):
-            with pytest.raises(UserError, match="found the folder"):
+            with pytest.raises(UserError, match="it is a folder"):
                 require_writable_name(path, replace=replace)
 
 
@@ -114,7 +114,7 @@ def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path: Path) -
     (tmp_path / "other").write_text("precious")
     (tmp_path / "file.part").symlink_to(tmp_path / "other")
     path = tmp_path / "file"
-    with pytest.raises(UserError, match="to be able to write"), complete_or_absent(path):
+    with pytest.raises(UserError, match="cannot write"), complete_or_absent(path):
         pass
     assert (tmp_path / "other").read_text() == "precious"
 

@@ -322,11 +322,11 @@ def test_the_largest_ball_of_a_radius_is_not_waited_for() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(ValueError, match="neighbourhood ball of at least 1"):
+    with pytest.raises(ValueError, match="neighbourhood ball must be at least 1"):
         NeighbourhoodConfig(ball=0)
-    with pytest.raises(ValueError, match="neighbourhood samples of at least 1"):
+    with pytest.raises(ValueError, match="neighbourhood samples must be at least 1"):
         NeighbourhoodConfig(samples=-1)
-    with pytest.raises(ValueError, match="radius above 0"):
+    with pytest.raises(ValueError, match="radius must be above 0"):
         NeighbourhoodConfig(radius=0.0)
-    with pytest.raises(ValueError, match=r"expected a torch.Generator for sampling neighbours"):
+    with pytest.raises(ValueError, match=r"a torch.Generator is needed for sampling neighbours"):
         pair_geometry(lifted_cloud("T(2)"), get_group("T(2)"), NeighbourhoodConfig(samples=2))

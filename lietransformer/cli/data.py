@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from lietransformer.cli.options import add_settings_options
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.files import require_writable_name
 from lietransformer.interruption import undisturbed
 
@@ -88,11 +88,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
     if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise UserError(
-            explain(
-                expected=f"a picture whose name ends in {', '.join(_PICTURES)}",
-                found=str(options.plot),
-                remedy="give it such a name",
-            )
+            f"--plot must be a file ending in {', '.join(_PICTURES)}, got {options.plot}."
         )
     file = DatasetFile(options.file)
     print(describe(file))
@@ -106,7 +102,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _unwinding_when_terminated() -> Iterator[None]:
-    """Let SIGTERM, which schedulers send, unwind the stack, so that temporary files go."""
+    """Let SIGTERM, which schedulers send, unwind the stack, so that temporary files are removed."""
 
     def terminate(number: int, _: FrameType | None) -> None:
         sys.exit(128 + number)

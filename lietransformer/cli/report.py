@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.cli.options import add_results_argument
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 
 
 def add_parsers(commands: Any) -> None:
@@ -55,13 +55,7 @@ def _chosen(options: argparse.Namespace, known: Collection[str]) -> list[str]:
     """The names given with --only, or all."""
     for name in options.only or ():
         if name not in known:
-            raise UserError(
-                explain(
-                    expected=f"--only with some of {', '.join(known)}",
-                    found=name,
-                    remedy="choose among them",
-                )
-            )
+            raise UserError(f"--only must name some of {', '.join(known)}, got {name}.")
     return list(dict.fromkeys(options.only or known))
 
 

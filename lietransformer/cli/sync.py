@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.tracking.address import NO_TRACKING, is_server, require_usable, tracking_uri
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def require_usable_option(given: str | None) -> None:
-    """Refuse a store that cannot be one, before anything is computed."""
+    """Refuse an unusable store before anything is computed."""
     if given != NO_TRACKING:
         require_usable(tracking_uri(given))
 
@@ -60,13 +60,7 @@ def _sync(options: argparse.Namespace) -> int:
     uri = tracking_uri(options.tracking)
     for folder in options.folders:
         if not folder.is_dir():
-            raise UserError(
-                explain(
-                    expected=f"a folder of runs at {folder}",
-                    found="none",
-                    remedy="check the name",
-                )
-            )
+            raise UserError(f"no folder of runs at {folder}. Check the name.")
     return (_sync_summaries if options.summary else _sync_runs)(uri, options.folders)
 
 
@@ -95,7 +89,7 @@ def _sync_runs(uri: str, roots: list[Path]) -> int:
 
 
 def sync(uri: str, folders: list[Any]) -> int:
-    """Bring run folders into a store; how many were not up to date."""
+    """Bring run folders into a store; return how many were not up to date."""
     from lietransformer.tracking.ingest import Ingestion
 
     changed, broken = 0, []
@@ -103,7 +97,7 @@ def sync(uri: str, folders: list[Any]) -> int:
         for folder in folders:
             try:
                 changed += Ingestion(client, folder).update()
-            except UserError as error:  # this folder's, and no reason to leave out others
+            except UserError as error:  # affects this folder only
                 broken.append(str(error))
     if broken:
         raise UserError(f"{changed} runs were brought up to date, but not all: {' '.join(broken)}")
@@ -112,7 +106,7 @@ def sync(uri: str, folders: list[Any]) -> int:
 
 @contextmanager
 def _store(uri: str) -> Iterator[Any]:
-    """A client of the store; what goes wrong with it is for the user to mend."""
+    """A client of the store, whose failures become messages to the user."""
     from lietransformer.tracking.store import open_store, reason
 
     try:
@@ -122,11 +116,8 @@ def _store(uri: str) -> Iterator[Any]:
         raise
     except Exception as error:  # MLflow, SQLAlchemy and HTTP have no common ancestor
         raise UserError(
-            explain(
-                expected=f"an MLflow store that answers at {uri}",
-                found=reason(error),
-                remedy="check the address and that the server runs; nothing is lost, sync again",
-            )
+            f"cannot use the MLflow store {uri}: {reason(error)}. Check the address and that the "
+            "server is running, then sync again: nothing is lost."
         ) from error
 
 
@@ -134,7 +125,7 @@ def _store(uri: str) -> Iterator[Any]:
 def tracked(given: str | None, run: Any) -> Iterator[None]:
     """Track a run inside the block: live on a server, at its end in a file.
 
-    Tracking is a view: whatever happens to it, the run goes on.
+    Tracking is only a view: the run continues whatever happens to it.
     """
     if given == NO_TRACKING:
         yield

@@ -16,9 +16,9 @@ def add_parsers(commands: Any) -> None:
     """Declare the subcommands."""
     train = commands.add_parser(
         "train",
-        help="train a model, or go on where training was stopped",
-        description="Train a model of the paper. The same command goes on where an earlier one "
-        "was stopped, and ends with the same numbers.",
+        help="train a model, or resume an interrupted run",
+        description="Train a model of the paper. The same command resumes an interrupted run, "
+        "which ends with the same numbers.",
     )
     train.add_argument("--config", type=Path, help="YAML file of settings")
     train.add_argument(
@@ -148,7 +148,7 @@ def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int
             except Interrupted as stopped:
                 same = "the same command" + (" without --force" if options.force else "")
                 where = ", ".join(str(run.folder.path) for run in group.runs)
-                print(f"{where}: stopped by {stopped}; {same} goes on from here")
+                print(f"{where}: stopped by {stopped}; {same} resumes from here")
                 return RESUME_EXIT_CODE
             for run, result in zip(group.runs, done, strict=True):
                 print(summary(result))
@@ -160,7 +160,7 @@ def _train_all(options: argparse.Namespace, interruption: "Interruption") -> int
 
 
 def _flags(options: argparse.Namespace) -> list[str]:
-    """Settings that have an option of their own."""
+    """Settings that have their own option."""
     given = {name: getattr(options, name) for name in ("device", "precision", "threads")}
     return [f"{name}={value}" for name, value in given.items() if value is not None]
 

@@ -52,7 +52,7 @@ class ConstellationBatch:
         )
 
     def first_points(self, count: int) -> "ConstellationBatch":
-        """The same without the slots after the first so many."""
+        """The same batch with the first `count` slots only."""
         return replace(
             self,
             positions=self.positions[:, :count],
@@ -112,7 +112,7 @@ class MoleculeBatch:
         return replace(self, positions=_augmented(self.positions, self.mask, kind, generator))
 
     def first_points(self, count: int) -> "MoleculeBatch":
-        """The same without the slots after the first so many."""
+        """The same batch with the first `count` slots only."""
         return replace(
             self,
             positions=self.positions[:, :count],

@@ -1,4 +1,4 @@
-"""Fetching a file once, and only if it is the right one."""
+"""Downloads, made once and verified by their checksum."""
 
 import hashlib
 import re
@@ -8,7 +8,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.files import cannot_write, complete_or_absent
 from lietransformer.progress import progress
 
@@ -22,7 +22,7 @@ def is_url(source: str) -> bool:
 
 
 def require_checksum_format(checksum: str) -> None:
-    """Refuse a checksum that no file could have."""
+    """Refuse a malformed checksum."""
     if not _CHECKSUM.fullmatch(checksum):
         raise ValueError(
             "a checksum is md5: and 32, or sha256: and 64 digits from 0 to 9 and a to f"
@@ -34,7 +34,7 @@ def fetch(url: str, checksum: str, folder: Path) -> Path:
 
     Args:
         url: where it is.
-        checksum: "md5:…" or "sha256:…"; what does not match is thrown away.
+        checksum: "md5:…" or "sha256:…"; a file that does not match is discarded.
         folder: where it is kept, under a name made of the checksum.
     """
     path = folder / f"download-{checksum.partition(':')[2][:16]}"
@@ -48,27 +48,20 @@ def fetch(url: str, checksum: str, folder: Path) -> Path:
 
 
 def require_checksum(path: Path, checksum: str, name: str | None = None) -> None:
-    """Refuse a file with another checksum than this."""
+    """Refuse a file with another checksum."""
     algorithm, _, expected = checksum.partition(":")
     try:
         with open(path, "rb") as file:
             found = hashlib.file_digest(file, algorithm).hexdigest()
     except OSError as error:
         raise UserError(
-            explain(
-                expected=f"to be able to read {path}",
-                found=(error.strerror or str(error)).lower(),
-                remedy="check its name and its permissions",
-            )
+            f"cannot read {path}: {(error.strerror or str(error)).lower()}. Check its name and "
+            "permissions."
         ) from error
     if found != expected:
         raise UserError(
-            explain(
-                expected=f"{name or path} to have the checksum {checksum}",
-                found=f"{algorithm}:{found}",
-                remedy="check the checksum; if it is right the file is damaged, so remove it "
-                "and get it again",
-            )
+            f"{name or path} must have the checksum {checksum}, got {algorithm}:{found}. Check the "
+            "checksum; if it is right, the file is damaged: remove it and get it again."
         )
 
 
@@ -91,11 +84,8 @@ def _download(url: str, part: Path) -> None:
         ValueError,
     ) as error:
         raise UserError(
-            explain(
-                expected=f"to download {url}",
-                found=str(getattr(error, "reason", None) or error),
-                remedy="try again later, or download it yourself and give its path",
-            )
+            f"cannot download {url}: {getattr(error, 'reason', None) or error}. Try again later, "
+            "or download it yourself and give its path."
         ) from error
 
 

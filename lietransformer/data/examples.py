@@ -16,7 +16,7 @@ from torch import Tensor
 from lietransformer.data.batches import B, ConstellationBatch, MoleculeBatch, SpringBatch
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import nested_ranges
-from lietransformer.errors import explain, require_choice
+from lietransformer.errors import require_choice
 from lietransformer.experiments.constellations import dataset as constellations
 from lietransformer.experiments.qm9 import dataset as qm9
 from lietransformer.experiments.springs import dataset as springs
@@ -41,11 +41,8 @@ class Examples(ABC, Generic[B]):
     def __init__(self, file: DatasetFile, kind: str, **arguments: Any) -> None:
         if file.kind != kind:
             raise DatasetError(
-                explain(
-                    expected=f"a dataset of the kind {kind} in {file.path}",
-                    found=f"one of the kind {file.kind}",
-                    remedy="give the other file",
-                )
+                f"{file.path} is a dataset of the kind {file.kind}, not {kind}. Give a {kind} "
+                "dataset."
             )
         self._rebuild: Any = partial(type(self), file, **arguments)
 
@@ -73,7 +70,7 @@ class Examples(ABC, Generic[B]):
 
 
 class FirstExamples(Examples[B]):
-    """The first few of other examples."""
+    """The first `count` of other examples."""
 
     def __init__(self, examples: Examples[B], count: int) -> None:
         _require_at_most(count, len(examples), "examples")
@@ -120,8 +117,8 @@ class SpringExamples(Examples[SpringBatch]):
     """Pieces of trajectories of one split.
 
     The training examples are the first `n_train` systems of the file, so that training sets
-    of different size are nested. The size of the validation set depends on it, too. Longer
-    pieces than a chunk exist of the test systems only.
+    of different size are nested. The size of the validation set depends on it, too. Only
+    the test systems have pieces longer than a chunk.
 
     Args:
         draw: which `n_train` systems to train on: 0 for the first ones, 1 for the next, and so on.
@@ -143,11 +140,8 @@ class SpringExamples(Examples[SpringBatch]):
         require_choice("span", span, Span)
         if span != "chunk" and split != "test":
             raise DatasetError(
-                explain(
-                    expected=f'span "chunk" for the {split} systems',
-                    found=repr(span),
-                    remedy="only test systems have longer pieces of trajectory",
-                )
+                f"span must be 'chunk' for the {split} systems, got {span!r}. Only test systems "
+                "have longer pieces of trajectory."
             )
         config = springs.config_of(file)
         ranges = nested_ranges(
@@ -230,11 +224,8 @@ class MoleculeExamples(Examples[MoleculeBatch]):
 def _require_at_most(count: int, available: int, what: str) -> None:
     if not 1 <= count <= available:
         raise DatasetError(
-            explain(
-                expected=f"1 to {available:,} {what}",
-                found=f"{count:,}",
-                remedy="use fewer, or generate a dataset with more",
-            )
+            f"the number of {what} must be from 1 to {available:,}, got {count:,}. Use fewer, or "
+            "generate a dataset with more."
         )
 
 

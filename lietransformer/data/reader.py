@@ -13,14 +13,14 @@ import h5py
 import numpy as np
 
 from lietransformer.data.hdf5 import SCHEMA_VERSION, content_hash, datasets
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.progress import progress
 
 _HASHED_AT_ONCE = 1 << 24  # bytes
 
 
 class DatasetError(UserError):
-    """A dataset file that cannot be used, and what to do about it."""
+    """A dataset file that cannot be used."""
 
 
 class DatasetFile:
@@ -44,7 +44,7 @@ class DatasetFile:
 
         Args:
             path: the file.
-            kind: what it has to be; left out, any kind will do.
+            kind: the required kind; None accepts any.
             verify: recompute the hash of every array, which reads the whole file once.
                 Without it the file is still checked for completeness and schema.
         """
@@ -57,7 +57,7 @@ class DatasetFile:
             self.seed = int(file.attrs["seed"])
             self.package_version = str(file.attrs["package_version"])
             self.content_hash = str(file.attrs["content_hash"])
-            # Mapped now, so that they stay those of this file even if another takes its name.
+            # Mapped now: they stay this file's even if another file replaces it.
             self._arrays = {
                 dataset.name[1:]: _Stored(dataset, self.path) for dataset in datasets(file)
             }
@@ -77,7 +77,7 @@ class DatasetFile:
         return self._stored(name).values
 
     def attribute(self, name: str, attribute: str) -> str:
-        """What is noted beside an array, for example the names of its columns."""
+        """The attributes of an array, for example the names of its columns."""
         return self._stored(name).attributes[attribute]
 
     def verify(self) -> None:
@@ -100,17 +100,14 @@ class DatasetFile:
     def _stored(self, name: str) -> "_Stored":
         if name not in self._arrays:
             raise DatasetError(
-                explain(
-                    expected=f"the array {name} in {self.path}",
-                    found=f"only {', '.join(self._arrays) or 'an empty file'}",
-                    remedy=_generate_again(self.kind),
-                )
+                f"{self.path} has no array {name}; its arrays are "
+                f"{', '.join(self._arrays) or 'none'}. {_generate_again(self.kind)}."
             )
         return self._arrays[name]
 
 
 class _Stored:
-    """One array of the file, mapped, and what is noted beside it."""
+    """One mapped array of the file and its attributes."""
 
     def __init__(self, dataset: Any, path: Path) -> None:
         self.attributes = {name: str(value) for name, value in dataset.attrs.items()}
@@ -118,7 +115,7 @@ class _Stored:
             raise ValueError(f"{dataset.name} has no rows")
         offset = dataset.id.get_offset()
         self.values: np.ndarray
-        if dataset.size == 0:  # HDF5 gives no place to an empty array
+        if dataset.size == 0:  # HDF5 allocates no space for an empty array
             self.values = np.empty(dataset.shape, dataset.dtype)
         elif offset is None:
             raise ValueError(f"{dataset.name} is compressed or in pieces, and cannot be mapped")
@@ -129,23 +126,20 @@ class _Stored:
 def _reopen(path: Path, kind: str, content_hash: str) -> DatasetFile:
     file = DatasetFile(path, kind=kind, verify=False)
     if file.content_hash != content_hash:
-        raise DatasetError(_altered(path, "everything changed since it was opened first"))
+        raise DatasetError(_altered(path, "it has changed since it was opened first"))
     return file
 
 
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
     try:
-        found = "a folder" if stat.S_ISDIR(path.stat().st_mode) else None
+        found = "it is a folder" if stat.S_ISDIR(path.stat().st_mode) else None
     except OSError as error:
         found = (error.strerror or str(error)).lower()
     if found is not None:
         raise DatasetError(
-            explain(
-                expected=f"a dataset at {path}",
-                found=found,
-                remedy="check the name, or generate it with `lietransformer data`",
-            )
+            f"cannot read the dataset {path}: {found}. Check the name, or generate it with "
+            "`lietransformer data`."
         )
     try:
         # Without HDF5's lock, which some network file systems refuse: nobody writes to the file.
@@ -153,15 +147,12 @@ def _open(path: Path) -> Iterator[Any]:
     except OSError as error:
         found = error.strerror or str(error)
         if "truncated" in str(error):
-            found = "a file that is cut off"
+            found = "it is cut off"
         elif "signature not found" in str(error):
-            found = "a file of another format"
+            found = "it has another format"
         raise DatasetError(
-            explain(
-                expected=f"an HDF5 dataset in {path}",
-                found=found,
-                remedy="copy it again, or generate it with `lietransformer data`",
-            )
+            f"cannot read the HDF5 dataset {path}: {found}. Copy it again, or generate it with "
+            "`lietransformer data`."
         ) from error
     with file:
         try:
@@ -176,28 +167,20 @@ def _check_header(path: Path, file: Any, kind: str | None) -> None:
     version = file.attrs.get("schema_version")
     if found_kind is None or version is None:
         raise DatasetError(
-            explain(
-                expected=f"a dataset of this package in {path}",
-                found="an HDF5 file without the attributes kind and schema_version",
-                remedy="generate one with `lietransformer data`",
-            )
+            f"{path} is not a dataset of this package: it lacks the attribute kind or "
+            "schema_version. Generate one with `lietransformer data`."
         )
     if kind is not None and found_kind != kind:
         raise DatasetError(
-            explain(
-                expected=f"a dataset of the kind {kind} in {path}",
-                found=f"one of the kind {found_kind}",
-                remedy="give the other file",
-            )
+            f"{path} is a dataset of the kind {found_kind}, not {kind}. Give a {kind} dataset."
         )
     if version != SCHEMA_VERSION:
         is_older = int(version) < SCHEMA_VERSION
+        age = "an older" if is_older else "a newer"
+        remedy = _generate_again(found_kind) if is_older else "Update the package"
         raise DatasetError(
-            explain(
-                expected=f"schema version {SCHEMA_VERSION} in {path}",
-                found=f"version {version}, of {'an older' if is_older else 'a newer'} release",
-                remedy=_generate_again(found_kind) if is_older else "update the package",
-            )
+            f"{path} must have schema version {SCHEMA_VERSION}, got {version}, of {age} release. "
+            f"{remedy}."
         )
     if file.attrs.get("content_hash") != content_hash(file):
         raise DatasetError(
@@ -206,12 +189,8 @@ def _check_header(path: Path, file: Any, kind: str | None) -> None:
 
 
 def _altered(path: Path, what: str) -> str:
-    return explain(
-        expected=f"{path} as it was written",
-        found=f"a file in which {what}",
-        remedy="copy it again or generate it again",
-    )
+    return f"{path} is not as it was written: {what}. Copy it again or generate it again."
 
 
 def _generate_again(kind: str) -> str:
-    return f"generate it again with `lietransformer data {kind}`"
+    return f"Generate it again with `lietransformer data {kind}`"

@@ -50,7 +50,7 @@ def resident(examples: Examples[B], device: torch.device) -> Examples[B]:
 
 
 def resident_within(examples: Examples[B], device: torch.device, room: int) -> Examples[B]:
-    """The examples on the device if they take no more than so many bytes."""
+    """The examples on the device if they take at most `room` bytes."""
     largest = np.arange(1) if examples.sizes is None else np.array([examples.sizes.argmax()])
     one = vars(examples.take(largest)).values()
     size = len(examples) * sum(tensor.nbytes for tensor in one)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 
 
 def nested_ranges(count: int, *, train: int, validation: int, test: int) -> dict[str, range]:
@@ -18,11 +18,8 @@ def nested_ranges(count: int, *, train: int, validation: int, test: int) -> dict
     validating = min(train, validation)
     if not 1 <= train <= largest:
         raise UserError(
-            explain(
-                expected=f"1 to {largest:,} training systems of {count:,} in all",
-                found=f"{train:,}",
-                remedy="use fewer, or generate a dataset of more systems",
-            )
+            f"the training set must have 1 to {largest:,} of the {count:,} systems, got {train:,}. "
+            "Use fewer, or generate a dataset of more systems."
         )
     return {
         "train": range(train),
@@ -41,12 +38,8 @@ def random_split(count: int, *, train: int, test: int, seed: int) -> dict[str, n
     """QM9, by Cormorant's rule: a random permutation, cut into train, validation and test."""
     if test < 1 or train + test >= count:
         raise UserError(
-            explain(
-                expected=f"enough molecules for {train:,} to train, some to validate and "
-                f"{max(1, test):,} to test",
-                found=f"{count:,}",
-                remedy="lower the setting train, or raise test_fraction",
-            )
+            f"{count:,} molecules are too few for {train:,} to train, some to validate and "
+            f"{max(1, test):,} to test. Lower the setting train, or raise test_fraction."
         )
     # The generator is NumPy's old one, because the published split was made with it.
     order = np.random.RandomState(seed).permutation(count)

@@ -1,4 +1,4 @@
-"""What a person wants to know of a dataset at a glance."""
+"""A text summary of a dataset."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,6 @@ import torch
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import largest_training_set
 from lietransformer.dynamics import SpringSystem, systems_last
-from lietransformer.errors import explain
 from lietransformer.experiments.constellations import dataset as constellations
 from lietransformer.experiments.qm9 import dataset as qm9
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
@@ -22,11 +21,8 @@ def describe(file: DatasetFile) -> str:
     """A page of text about a dataset that has been opened and verified."""
     if file.kind not in _DESCRIPTIONS:
         raise DatasetError(
-            explain(
-                expected=f"a dataset of the kind {', '.join(_DESCRIPTIONS)} in {file.path}",
-                found=f"one of the kind {file.kind}",
-                remedy="update the package if that is a newer kind",
-            )
+            f"{file.path} has the unknown kind {file.kind}, not one of {', '.join(_DESCRIPTIONS)}. "
+            "Update the package if it is a newer kind."
         )
     size = file.path.stat().st_size
     blocks = [

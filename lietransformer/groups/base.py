@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lietransformer.errors import explain, require_choice
+from lietransformer.errors import require_choice
 from lietransformer.groups.series import safe_norm
 from lietransformer.rng import integers
 
@@ -130,12 +130,8 @@ class Group(ABC):
     def _require_points(self, points: Tensor) -> None:
         if points.shape[-1:] != (self.space_dimension,):
             raise ValueError(
-                explain(
-                    expected=f"points of dimension {self.space_dimension}, "
-                    f"which {self.name} acts on",
-                    found=f"points of shape {tuple(points.shape)}",
-                    remedy="use the group of that dimension, or other points",
-                )
+                f"points must have {self.space_dimension} coordinates to be acted on by "
+                f"{self.name}, got shape {tuple(points.shape)}"
             )
 
     # Random elements. Each takes its numbers from an explicit generator.
@@ -156,11 +152,7 @@ class Group(ABC):
     ) -> Float[Tensor, "order m m"]:
         """Every element of a finite group."""
         raise ValueError(
-            explain(
-                expected="a finite group",
-                found=f"{self.name}, which is infinite",
-                remedy="draw from it with sample",
-            )
+            f"{self.name} is infinite, so its elements cannot be listed. Draw from it with sample."
         )
 
     def stabiliser_elements(
@@ -170,11 +162,8 @@ class Group(ABC):
         if self.stabiliser_order == 1:
             return self.identity(1, dtype=dtype, device=device)
         raise ValueError(
-            explain(
-                expected="a group with a finite stabiliser",
-                found=f"{self.name}, whose stabiliser is continuous",
-                remedy='lift with scheme "random" or "evenly_spaced"',
-            )
+            f"the stabiliser of {self.name} is continuous, so its elements cannot be listed. Lift "
+            'with scheme "random" or "evenly_spaced".'
         )
 
     def sample_stabiliser(
@@ -191,11 +180,8 @@ class Group(ABC):
     def stabiliser_rotation(self, angles: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape m m"]:
         """The elements of a circle-shaped stabiliser (SO(2) up to conjugation) by angle."""
         raise ValueError(
-            explain(
-                expected="a group whose stabiliser is a circle, such as SE(2) or SO(3)",
-                found=self.name,
-                remedy='lift with scheme "exact" if its stabiliser is finite, else "random"',
-            )
+            f"the stabiliser of {self.name} is not a circle, unlike that of SE(2) or SO(3). Lift "
+            'with scheme "exact" if it is finite, else "random".'
         )
 
     @property

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lietransformer.errors import explain
 from lietransformer.groups.base import Group
 from lietransformer.groups.cyclic import Cyclic, TranslationCyclic
 from lietransformer.groups.dihedral import Dihedral, TranslationDihedral
@@ -46,13 +45,7 @@ def register_group(pattern: str, build: Callable[..., Group]) -> None:
     """
     pattern = pattern.translate(_SPELLINGS)
     if pattern in _FAMILIES:
-        raise ValueError(
-            explain(
-                expected="a new group name",
-                found=f"{pattern!r}, which is registered already",
-                remedy="choose another name",
-            )
-        )
+        raise ValueError(f"the group name {pattern!r} is registered already. Choose another name.")
     _FAMILIES[pattern] = _Family(pattern, build)
 
 
@@ -65,11 +58,7 @@ def get_group(name: str) -> Group:
     """The group of that name; an unknown one is answered with the list of those that exist."""
     if not isinstance(name, str):
         raise TypeError(
-            explain(
-                expected="the name of a group, such as 'SE(2)'",
-                found=repr(name),
-                remedy="pass its name; a group object has it as .name",
-            )
+            f"name must be a string such as 'SE(2)', got {name!r}. A group object has it as .name."
         )
     spelling = name.translate(_SPELLINGS)
     for family in _FAMILIES.values():
@@ -77,11 +66,8 @@ def get_group(name: str) -> Group:
         if parameters is not None:
             return family.build(*parameters)
     raise ValueError(
-        explain(
-            expected=f"a group among {', '.join(group_names())}",
-            found=repr(name),
-            remedy="write n as a positive whole number, or add a group with register_group",
-        )
+        f"group must be one of {', '.join(group_names())}, got {name!r}. Write n as a positive "
+        "whole number, or add a group with register_group."
     )
 
 

@@ -27,7 +27,7 @@ class ParameterCount:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A cell of Table 1: mean and standard deviation over so many seeds."""
+    """A cell of Table 1: mean and standard deviation over `seeds` seeds."""
 
     mean: float
     deviation: float

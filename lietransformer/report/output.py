@@ -1,4 +1,4 @@
-"""Writing what a reader may be looking at meanwhile: files change at once, or not at all."""
+"""Atomic writes of files that someone may be reading."""
 
 from pathlib import Path
 

@@ -87,7 +87,7 @@ def page(title: str, sections: Sequence[tuple[str, str, str]], lead: str) -> str
 
 
 def picture(content: bytes, description: str, inches: float) -> str:
-    """A picture inside the page, so wide that all pictures have letters of the same size."""
+    """A picture inside the page, scaled so that all pictures have the same font size."""
     data = b64encode(content).decode("ascii")
     width = round(inches * _PIXELS_PER_INCH)
     return f'<img width="{width}" alt="{escape(description)}" src="data:image/png;base64,{data}">'

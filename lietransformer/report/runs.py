@@ -1,4 +1,4 @@
-"""The runs of a results folder as a table: a row for each, whatever became of it."""
+"""The runs of a results folder as a table: one row for each, whatever its status."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.registry import MEASUREMENTS, PartName
 from lietransformer.files import read_json
 from lietransformer.layout import FOLDER, Archive
@@ -78,7 +78,7 @@ class Sweep:
 
     @cached_property
     def archive(self) -> Archive:
-        """The published runs, in these results or being them."""
+        """The published runs: within these results, or the results themselves."""
         return _archive(self.results)
 
     @cached_property
@@ -86,7 +86,7 @@ class Sweep:
         """GPU-hours of runs at the paper's scale, as far as they are known."""
         try:
             path = self.archive.prices
-        except UserError:  # a damaged archive, of which nothing else is used
+        except UserError:  # a damaged archive, otherwise unused
             path = None
         return read_prices(path)
 
@@ -133,11 +133,9 @@ def read_sweep(results: Path) -> Sweep:
     """
     if not results.is_dir():
         raise UserError(
-            explain(
-                expected=f"a folder of results at {results}",
-                found="a file" if results.exists() else "none",
-                remedy="run the experiments first, or give another folder",
-            )
+            f"{results} is not a folder of results: it "
+            f"{'is a file' if results.exists() else 'does not exist'}. Run the experiments first, "
+            "or give another folder."
         )
     archive = _archive(results)
     if (results / MANIFEST).exists():
@@ -167,14 +165,11 @@ def _listed(
 ) -> Sweep:
     """The runs that a file plans; its paths are relative to the folder `within` the results."""
     if content is None or not _is_sound(content):
-        again = "run the workflow again, which writes it, or remove the file: then all runs count"
-        restore = f"restore it with `git checkout -- {file}`"
+        again = "Run the workflow again, which writes it, or remove the file: then all runs count"
+        restore = f"Restore it with `git checkout -- {file}`"
         raise UserError(
-            explain(
-                expected=f"the list of runs, of schema version {_SCHEMA_VERSION}, in {file}",
-                found="something else",
-                remedy=again if file.name == MANIFEST else restore,
-            )
+            f"{file} is not a list of runs of schema version {_SCHEMA_VERSION}. "
+            f"{again if file.name == MANIFEST else restore}."
         )
     rows, published = (
         [
@@ -293,7 +288,7 @@ def _parts(task: str, model: str, ablation: str | None) -> list[PartName]:
 
 
 def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the files of a run say about it."""
+    """A run's row, from its files."""
     folder = results / str(labels["folder"])
     row = {name: labels.get(name) for name in ("folder", *_LABELS)}
     is_published = labels.get("source") == "published" or folder.is_relative_to(results / FOLDER)
@@ -345,7 +340,7 @@ def _items(content: Any) -> Iterable[tuple[str, Any]]:
 
 
 def machine_in_words(machine: Any) -> str | None:
-    """What computed a run, in a line."""
+    """The machine that computed a run, in one line."""
     if not isinstance(machine, dict):
         return None
     parts = (machine.get(name) for name in ("gpu", "processor", "system"))
@@ -358,13 +353,13 @@ def _number(value: Any, missing: float = 0.0) -> float:
 
 
 def _fingerprint(config: Mapping[str, Any]) -> str:
-    """A name for the settings of a run, the same for all its seeds."""
+    """A hash of a run's settings, the same for all its seeds."""
     kept = {name: value for name, value in config.items() if name not in _NOT_SETTINGS}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _mixtures(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Say where runs with the same labels have different settings."""
+    """Warnings about runs with the same labels but different settings."""
     settings: dict[tuple[Any, ...], set[str]] = {}
     for row in rows:
         if "settings" in row:
@@ -377,7 +372,7 @@ def _mixtures(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _only_ones(results: Path) -> dict[str, Path]:
-    """Of each measurement the file, if there is exactly one."""
+    """The file of each measurement that has exactly one."""
     found = {name: list(results.glob(f"{name}-*.json")) for name in MEASUREMENTS}
     return {name: files[0] for name, files in found.items() if len(files) == 1}
 

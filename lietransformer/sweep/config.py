@@ -21,7 +21,7 @@ _NOT_FOR_TRAINING = (
 
 
 def _as_list(value: object) -> object:
-    """A number of seeds stands for the first so many."""
+    """A number n of seeds stands for 0 … n − 1."""
     if type(value) is not int:
         return value
     if value < 0:

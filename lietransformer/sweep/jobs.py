@@ -23,7 +23,7 @@ class Dataset:
 
     @property
     def arguments(self) -> str:
-        """What `lietransformer data KIND` is told, for a shell."""
+        """The arguments of `lietransformer data KIND`, quoted for a shell."""
         return as_sets(self.settings)
 
 
@@ -89,7 +89,7 @@ class Pack:
 
     @property
     def arguments(self) -> str:
-        """What `lietransformer train` is told of settings, for a shell."""
+        """The settings for `lietransformer train`, quoted for a shell."""
         return as_sets({**self.configuration.settings, "seeds": list(self.seeds)})
 
 

@@ -1,8 +1,8 @@
-"""What a sweep has to make: datasets, and runs in packs of seeds. All of it is checked here.
+"""What a sweep makes: datasets, and runs in packs of seeds, all validated here.
 
-A run's folder carries a hash of everything that its numbers follow from. So a setting that changes
-leads to another folder: what is there stays, what depends on the setting is made anew, and going
-back to the old setting finds the old runs. Published runs are found by the same name.
+The name of a run's folder holds a hash of everything that determines its numbers. So a changed
+setting leads to another folder: old runs stay, what depends on the setting is made again, and
+changing it back finds the old runs. Published runs are found by the same name.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.constellations.dataset import ConstellationsConfig
 from lietransformer.experiments.qm9.dataset import QM9Config
 from lietransformer.experiments.registry import (
@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def trained(self) -> list[Configuration]:
-        """Those of which at least one run has to be trained here."""
+        """Configurations with at least one run to train here."""
         return [each for each in self.configurations if self._seeds_to_train(each)]
 
     @cached_property
@@ -156,7 +156,7 @@ class Plan:
                 self.archive.require_intact(folder)
 
     def files_that_stand_for_nothing(self) -> list[Path]:
-        """Summaries of runs, and signs that MLflow has something, which is no longer there."""
+        """Stale sentinels: summaries of runs that are gone, and signs of a lost MLflow store."""
         summaries = [
             pack.summary
             for pack in self.packs.values()
@@ -164,8 +164,7 @@ class Plan:
         ]
         uri = self.config.tracking
         is_lost = uri.startswith(SQLITE) and not database_of(uri).exists()
-        # Not that of the store itself: whatever writes to it makes it, and all training waits for
-        # that sign.
+        # Not the sign of the store itself: any writer makes it, and all training waits for it.
         signs = {*(self.results / "tracking").glob("*")} - {self.results / "tracking" / "store"}
         return [*summaries, *(sorted(signs) if is_lost else ())]
 
@@ -178,14 +177,14 @@ class Plan:
         return published or self.results / f"{stem}.json"
 
     def measurement_arguments(self, name: str) -> str:
-        """What the command of a measurement is told, for a shell."""
+        """The arguments of a measurement's command, quoted for a shell."""
         return as_sets(getattr(self.config, name))
 
     def manifest(self) -> dict[str, Any]:
         """What belongs to this sweep, for those who read the results: see `analysis`."""
-        # Without what says how: it would make all tables anew, with the same numbers.
+        # Without these, whose change would remake all tables with the same numbers.
         how = {"compute", "published", "verification"}
-        # Beside those that are trained anew, for comparison.
+        # For comparison with those that are trained again.
         published = [self._entry(*run, is_used=True) for run in self._runs(is_published=True)]
         is_ignored = self.config.published == "ignore"
         return {
@@ -348,7 +347,7 @@ class Plan:
             "data": str(data.path),
             "precision": compute.precision,
         }
-        # Checked as if there were the device that is asked for; the job's node has to have it.
+        # Validated as if the requested device were here: only the job's node has to have it.
         on = "cuda" if compute.device == "cuda" or compute.precision == "tf32" else "cpu"
         where = f"{part}, {settings['model']}"
         run = _checked(RunConfig, {**known, "device": on, "seed": seeds[0], "threads": 1}, where)
@@ -375,17 +374,22 @@ class Plan:
             assert run.n_train is not None
             training = run.n_train * (run.draw + 1)
             needed = training + min(run.n_train, data.validation) + data.test
-            found = f"{data.systems} systems in springs.data"
             is_enough = needed <= data.systems
-            expected = f"at least {needed} systems for n_train={run.n_train} ({where})"
+            problem = (
+                f"n_train={run.n_train} needs at least {needed} systems ({where}), "
+                f"but springs.data has {data.systems}"
+            )
         else:
             total = data.train
             is_enough = run.n_train is None or run.n_train <= total
-            expected = f"at least {run.n_train} training examples for {where}"
-            found = f"{total} in {run.task}.data"
+            problem = (
+                f"{where} needs at least {run.n_train} training examples, "
+                f"but {run.task}.data has {total}"
+            )
         if not is_enough:
-            remedy = "make the dataset larger, or n_train smaller, in config.yaml"
-            raise UserError(explain(expected=expected, found=found, remedy=remedy))
+            raise UserError(
+                f"{problem}. Make the dataset larger, or n_train smaller, in config.yaml."
+            )
 
     def _packs_of(self, configuration: Configuration) -> Iterator[Pack]:
         """Seeds to train, in packs that stay as they are when more seeds are added."""
@@ -397,7 +401,7 @@ class Plan:
 
 
 def _without_nothing(settings: dict[str, Any]) -> dict[str, Any]:
-    """Without what does not apply to a task; a null elsewhere means something."""
+    """Drop nulls of settings that do not apply to the task; other nulls have a meaning."""
     optional = ("n_train", "target")
     return {k: v for k, v in settings.items() if v is not None or k not in optional}
 
@@ -415,9 +419,6 @@ def _require_models(task: str, models: list[str], by_model: dict[str, Any]) -> N
     for name in (*models, *by_model):
         if name not in names:
             raise UserError(
-                explain(
-                    expected=f"models of {task} in config.yaml to be among {', '.join(names)}",
-                    found=repr(name),
-                    remedy="mend its name",
-                )
+                f"models of {task} in config.yaml must be among {', '.join(names)}, got {name!r}. "
+                "Fix its name."
             )

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import yaml
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.settings import read_settings, validated
 from lietransformer.sweep.config import SweepConfig, Tier
 
@@ -23,25 +23,22 @@ def resolve(given: Mapping[str, Any], tiers: Path) -> SweepConfig:
     tier = changes.get("tier", SweepConfig.model_fields["tier"].default)
     if tier not in get_args(Tier):
         raise UserError(
-            explain(
-                expected=f"tier to be one of {', '.join(get_args(Tier))}",
-                found=repr(tier),
-                remedy="fix `tier` in config.yaml, or say --config tier=workstation",
-            )
+            f"tier must be one of {', '.join(get_args(Tier))}, got {tier!r}. Fix `tier` in "
+            "config.yaml, or pass --config tier=workstation."
         )
     settings = merged(read_settings(tiers / f"{tier}.yaml"), changes)
     return validated(SweepConfig, settings, Path("config.yaml"))
 
 
 def is_changed(sweep: SweepConfig, tiers: Path) -> bool:
-    """Whether a sweep is another one than its tier says, however its runs are obtained."""
+    """Whether a sweep differs from its tier in more than how its runs are obtained."""
     how = {"compute", "tracking", "published", "verification"}
     tier = resolve({"tier": sweep.tier}, tiers)
     return sweep.model_dump(exclude=how) != tier.model_dump(exclude=how)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """One mapping over another; mappings within are merged in turn, all else is replaced."""
+    """Merge one mapping over another: nested mappings are merged, other values replaced."""
     result = dict(below)
     for key, value in above.items():
         old = result.get(key)
@@ -51,8 +48,8 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _as_typed(value: Any) -> Any:
-    """A number, truth value or null that is written as a text, wherever it is within a value."""
-    # Snakemake leaves everything within a list or mapping of its command line a text, and `null`.
+    """Parse numbers, booleans and nulls that are written as text, at any depth."""
+    # Snakemake's command line leaves nested values, and `null`, as text.
     if isinstance(value, Mapping):
         return {key: _as_typed(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -61,14 +58,14 @@ def _as_typed(value: Any) -> Any:
         return value
     try:
         read = yaml.safe_load(value)
-    except (yaml.YAMLError, ValueError):  # the latter of what looks like a date
+    except (yaml.YAMLError, ValueError):  # ValueError: it looks like a date
         return value
     return read if read is None or isinstance(read, bool | int | float) else value
 
 
 def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys with __ as keys within keys; they win over those without."""
-    # Snakemake takes no dots in keys that are given on its command line.
+    """Expand keys with __ into nested keys, which win over those without."""
+    # Snakemake's command line allows no dots in keys.
     result = {key: value for key, value in given.items() if "__" not in key}
     for key, value in given.items():
         if "__" in key:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from lietransformer.clouds import LiftedCloud, PointCloud
-from lietransformer.errors import explain
 from lietransformer.groups import Group
 
 Cloud = PointCloud | LiftedCloud
@@ -234,11 +233,8 @@ def _output_error(actual: Any, expected: Any) -> float:
         return relative_error(actual, expected)
     if not isinstance(actual, PointCloud | LiftedCloud):
         raise TypeError(
-            explain(
-                expected="a module that returns a tensor, a PointCloud or a LiftedCloud",
-                found=type(actual).__name__,
-                remedy="wrap it in a function that picks one output",
-            )
+            "module must return a tensor, a PointCloud or a LiftedCloud, got "
+            f"{type(actual).__name__}. Wrap it in a function that picks one output."
         )
     return max(
         relative_error(getattr(actual, field.name), getattr(expected, field.name))
@@ -261,11 +257,8 @@ def _permutation(cloud: Cloud, seed: int) -> Tensor:
 def _call(module: Callable[..., Any], cloud: Cloud, seed: int) -> Any:
     if cloud.mask.numel() == 0:
         raise ValueError(
-            explain(
-                expected="a cloud with examples and points, on which a property can be seen",
-                found=f"a mask of shape {tuple(cloud.mask.shape)}",
-                remedy="use a larger one",
-            )
+            "the cloud must have examples and points, got a mask of shape "
+            f"{tuple(cloud.mask.shape)}"
         )
     signature = module.forward if isinstance(module, torch.nn.Module) else module
     if "generator" in inspect.signature(signature).parameters:

@@ -1,9 +1,9 @@
-"""Addresses of MLflow stores: a SQLite file, or a server. No MLflow is needed to read one."""
+"""Addresses of MLflow stores, a SQLite file or a server, without importing MLflow."""
 
 import os
 from pathlib import Path
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.files import require_writable_name
 
 DEFAULT_URI = "sqlite:///results/mlflow.db"
@@ -25,7 +25,7 @@ def is_server(uri: str) -> bool:
 
 
 def database_of(uri: str) -> Path:
-    """The file of a store that is one."""
+    """The SQLite file of a store."""
     return Path(uri.removeprefix(SQLITE))
 
 
@@ -35,10 +35,8 @@ def require_usable(uri: str) -> None:
         return
     if not uri.startswith(SQLITE) or uri == SQLITE:
         raise UserError(
-            explain(
-                expected=f"a tracking store such as {DEFAULT_URI} or http://host:5000",
-                found=uri,
-                remedy="MLflow's folders of files (./mlruns) are no longer supported by it",
-            )
+            f"the tracking store must be a SQLite file, such as {DEFAULT_URI}, or a server, such "
+            f"as http://host:5000, got {uri}. MLflow no longer supports its folders of files "
+            "(./mlruns)."
         )
     require_writable_name(database_of(uri), replace=True)

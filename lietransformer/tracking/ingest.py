@@ -28,8 +28,8 @@ _PARAMETERS_AT_ONCE = 100
 _LONGEST_VALUE = 500
 _LARGEST_ARTIFACT = 100_000_000  # bytes
 _NOT_CURVES = ("step", "time")
-# Numbers that differ by more are those of another run. Less can be rounding: a run that goes on
-# with other threads repeats what it did after its checkpoint, almost but not quite.
+# Numbers that differ by more are those of another run. Less can be rounding: a run resumed
+# with other threads repeats its steps after the checkpoint up to rounding.
 _TOLERANCE = 1e-3
 
 
@@ -151,8 +151,8 @@ class Ingestion:
     def _is_contradicted_by(self, points: list[Metric]) -> bool:
         """Whether MLflow has other numbers than these.
 
-        Those of a resumed run that were logged before it was stopped come again, with the
-        same values but for rounding.
+        A resumed run repeats what it logged before it was stopped, with the same values up to
+        rounding.
         """
         return any(
             not math.isclose(point.value, self._logged[point.key][point.step], rel_tol=_TOLERANCE)

@@ -1,4 +1,4 @@
-"""Logging to an MLflow server while a run goes on, without ever holding it up."""
+"""Logging to an MLflow server during a run, without ever delaying it."""
 
 import logging
 import threading
@@ -49,7 +49,7 @@ class LiveTracking:
         try:
             yield
         except BaseException:
-            # Whoever stops a run does not wait. What is missing comes when it goes on.
+            # A stopped run does not wait: what is missing is logged when it resumes.
             self._patience = 0.0
             raise
         finally:

@@ -56,7 +56,7 @@ def open_store(uri: str) -> Iterator[MlflowClient]:
 
 
 def _create(database: Path) -> None:
-    """A database with all of MLflow's tables, or none: MLflow cannot mend half of them."""
+    """Create a database with all of MLflow's tables or none: MLflow cannot repair a part."""
     with complete_or_absent(database) as part:
         MlflowClient(tracking_uri=f"{SQLITE}{part}").search_experiments()
 

@@ -9,7 +9,7 @@ from typing import get_args
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Run
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.files import PART_SUFFIX, read_json
 from lietransformer.report.claims.verdict import Verdict
 from lietransformer.report.provenance import commits
@@ -24,9 +24,9 @@ _PATTERNS = ("report.html", "claims.md", "claims.json", "tables/*.*", "figures/*
 
 
 def add_summary(client: MlflowClient, results: Path) -> bool:
-    """Bring what a results folder amounts to into MLflow; whether there was anything to do.
+    """Log the outcome of a results folder to MLflow; return whether it was new.
 
-    What has changed since the last time makes a new run, so that the history is kept.
+    A changed outcome makes a new run, so that the history is kept.
     """
     sweep = read_sweep(results)
     metrics = _metrics(sweep)
@@ -51,13 +51,13 @@ def add_summary(client: MlflowClient, results: Path) -> bool:
     for file in files:
         folder = file.parent.relative_to(results).as_posix()
         client.log_artifact(run_id, str(file), None if folder == "." else folder)
-    # Last: what was killed before this does not look finished, and is replaced the next time.
+    # Last, so that a summary killed before looks unfinished and is replaced next time.
     client.set_terminated(run_id, "FINISHED")
     return True
 
 
 def _last(client: MlflowClient, tier: str) -> Run | None:
-    """The newest finished summary of a tier. What was left half-done is removed."""
+    """The newest finished summary of a tier; unfinished ones are deleted."""
     finished = []
     for run in client.search_runs(
         [_experiment_id(client)],
@@ -78,24 +78,21 @@ def _experiment_id(client: MlflowClient) -> str:
 
 
 def _files(results: Path) -> list[Path]:
-    """What there is to show, complete."""
+    """The files of the outcome; an error if some are missing."""
     found: list[Path] = []
     for pattern in _PATTERNS:
         own = sorted(file for file in results.glob(pattern) if file.suffix != PART_SUFFIX)
         if not own:
             raise UserError(
-                explain(
-                    expected=f"the outcome of a sweep in {results}",
-                    found=f"no {pattern}",
-                    remedy="make it with `lietransformer tables`, `figures`, `claims` and `report`",
-                )
+                f"{results} has no {pattern}, so its sweep cannot be summarised. Make it with "
+                "`lietransformer tables`, `figures`, `claims` and `report`."
             )
         found += own
     return found
 
 
 def _digest(results: Path, files: list[Path]) -> str:
-    """Of names and content."""
+    """A hash of the names and contents of files."""
     content = hashlib.sha256()
     for file in files:
         name = file.relative_to(results).as_posix()
@@ -104,7 +101,7 @@ def _digest(results: Path, files: list[Path]) -> str:
 
 
 def _metrics(sweep: Sweep) -> list[Metric]:
-    """How many claims have each verdict, and what became of the runs."""
+    """The number of claims with each verdict and of runs with each status."""
     claims = (read_json(sweep.results / "claims.json") or {}).get("claims", [])
     verdicts = Counter(claim["verdict"] for claim in claims)
     statuses = Counter(sweep.runs["status"])

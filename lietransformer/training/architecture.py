@@ -1,4 +1,4 @@
-"""A model of the paper with some settings of its own."""
+"""Models of the paper with changed settings."""
 
 from dataclasses import is_dataclass, replace
 from typing import Any, get_type_hints
@@ -13,7 +13,7 @@ _GIVEN_BY_THE_TASK = ("input_width", "output_width", "space_dimension", "points"
 
 
 def changed(preset: Preset, architecture: dict[str, Any]) -> Preset:
-    """A model with some settings of its own; only those that leave it a model of its task."""
+    """A model with changed settings; those that its task determines are refused."""
     for name in _GIVEN_BY_THE_TASK:
         if name in architecture:
             raise ValueError(f"architecture.{name}: follows from the task and cannot be changed")

@@ -1,4 +1,4 @@
-"""What a run needs to go on as if it had never stopped.
+"""What a run needs to resume as if it had never stopped.
 
 Data order, augmentation and sampling are functions of a seed and of the step, so there is no
 state of a random generator to keep: only how far the run has come.
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.task import Evaluation
 from lietransformer.training.run_folder import load, save
 
@@ -33,7 +33,7 @@ class Progress:
         seconds: wall-clock time of training, evaluation and tests so far, in all sessions.
         cpu_seconds: CPU time of the same, over all threads.
         sessions: how often the run was started or resumed.
-        diverged: when and where numbers grew out of all bounds; empty if they did not.
+        diverged: when and where numbers exploded; empty if they did not.
         stopped_early: whether patience ran out.
     """
 
@@ -98,11 +98,8 @@ class CheckpointFile:
         found = content.pop("hash", "none")
         if found != self._hash:
             raise UserError(
-                explain(
-                    expected=f"a checkpoint of this run (hash {self._hash[:16]}) in {self.path}",
-                    found=f"one of other settings or data (hash {str(found)[:16]})",
-                    remedy="remove it, or start over with --force",
-                )
+                f"the checkpoint {self.path} is of other settings or data (hash {str(found)[:16]}) "
+                f"than this run (hash {self._hash[:16]}). Remove it, or start over with --force."
             )
         try:
             content["progress"] = Progress(**content["progress"])
@@ -110,11 +107,8 @@ class CheckpointFile:
             return Checkpoint(**content)
         except (KeyError, TypeError) as error:
             raise UserError(
-                explain(
-                    expected=f"a checkpoint of this version of the package in {self.path}",
-                    found=f"one of another version ({error})",
-                    remedy="go on with that version, or start over with --force",
-                )
+                f"the checkpoint {self.path} is of another version of the package ({error}). "
+                "Resume with that version, or start over with --force."
             ) from error
 
     def remove(self) -> None:
@@ -122,7 +116,7 @@ class CheckpointFile:
         self.path.unlink(missing_ok=True)
 
 
-# Arrays of numpy would need code to be read again, tensors do not.
+# NumPy arrays could not be read back without running code; tensors can.
 
 
 def _plain(test: Evaluation) -> dict[str, Any]:

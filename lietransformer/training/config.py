@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from lietransformer.data.augmentation import Augmentation
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.preset import Preset
 from lietransformer.experiments.qm9.properties import PROPERTIES
 from lietransformer.experiments.registry import TaskName, get_preset, presets
@@ -111,7 +111,9 @@ class RunConfig(BaseModel):
     )
     evaluations: int = Field(ge=1, description="on the validation set, evenly spaced over the run")
     patience: int | None = Field(
-        None, ge=1, description="stop after so many epochs without a better validation; null: never"
+        None,
+        ge=1,
+        description="stop after this many epochs without a better validation; null: never",
     )
     validation_examples: int | None = Field(None, ge=1, description="at most; null: all")
     test_examples: int | None = Field(None, ge=1, description="at most; null: all")
@@ -135,7 +137,7 @@ class RunConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, given: Any) -> Any:
-        """What is left out or null, where null means nothing of its own."""
+        """Fill in settings that are omitted, or null where null has no meaning."""
         if not isinstance(given, dict) or given.get("task") not in get_args(TaskName):
             return given  # the ordinary checks will say what is wrong
         known = {
@@ -209,16 +211,15 @@ class RunConfig(BaseModel):
             preset = get_preset(self.task, self.model)
         except ValueError:
             names = ", ".join(p.model for p in presets() if p.task == self.task)
-            raise ValueError(f"model must be one of {names}; found {self.model!r}") from None
+            raise ValueError(f"model must be one of {names}, got {self.model!r}") from None
         return changed(preset, self.architecture)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the numbers follow from, but for the data: where those lie does not matter.
+        """Everything that determines the numbers, except the dataset, whose path does not matter.
 
-        Nor do the number of threads, whether the model is compiled and whether steps are
-        recorded, which change rounding alone: a run may go on where it has other cores or another
-        compiler than before.
+        Threads, compilation and CUDA graphs only change rounding and are left out, too: a run may
+        resume on other cores or with another compiler.
         """
         left_out = {"data", "threads", "compile", "graphs"}
         # A setting that came later: runs that do not use it keep their identity.
@@ -246,12 +247,10 @@ def read_runs(path: Path | None, overrides: Sequence[str] = ()) -> tuple[list[Ru
     seeds = settings.pop("seeds")
     are_numbers = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
     if not are_numbers or not seeds or len(set(seeds)) < len(seeds) or "seed" in settings:
+        beside = " beside a seed" if "seed" in settings else ""
         raise UserError(
-            explain(
-                expected="either `seed: 0`, or `seeds:` with a list of different whole numbers",
-                found=f"seeds: {seeds}" + (" beside a seed" if "seed" in settings else ""),
-                remedy="write for example `seeds: [0, 1, 2]`",
-            )
+            "give either `seed: 0`, or `seeds:` with a list of different whole numbers, for "
+            f"example `seeds: [0, 1, 2]`; got seeds: {seeds}{beside}."
         )
     return [validated(RunConfig, {**settings, "seed": n}, path, overrides) for n in seeds], True
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lietransformer.data.writer import create_dataset
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.task import Evaluation
 from lietransformer.settings import validated
 from lietransformer.training.config import RunConfig, best_device
@@ -97,15 +97,12 @@ def evaluate_run(
     prepare_process(config)
     experiment = Experiment(config)
     experiment.task.constants = folder.read_config_json().get("constants", {})
-    # Of the run's settings, wherever it is tested.
+    # From the run's own settings, wherever it is tested.
     own_hash = stored.identity_hash(experiment.file.content_hash)
     if out is None and own_hash != folder.read_config_json()["hash"]:
         raise UserError(
-            explain(
-                expected=f"the dataset that {folder.path} was trained on",
-                found=f"other data in {config.data}",
-                remedy="say with --out where the results are to go",
-            )
+            f"{config.data} is not the dataset that {folder.path} was trained on. Say with --out "
+            "where to write the results."
         )
     target = RunFolder(out or folder.path)
     started = time.perf_counter()

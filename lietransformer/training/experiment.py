@@ -20,7 +20,7 @@ from lietransformer.data.examples import (
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.resident import resident
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.constellations.dataset import TEST_SETS
 from lietransformer.experiments.constellations.task import ConstellationsTask
 from lietransformer.experiments.qm9.task import QM9Task
@@ -45,7 +45,7 @@ class Experiment:
         file: the dataset.
         task: losses and metrics.
         model: on the run's device, in its precision.
-        is_random: whether the model is given random numbers, of which a batch may need none.
+        is_random: whether the model is given random numbers, even if a batch needs none.
         predictor: the model as the task uses it; compiled where the settings say so.
         tests: the test sets by name.
         between_steps: called again and again during an evaluation, which can be long: before each
@@ -77,14 +77,14 @@ class Experiment:
         return None if count is None else count * TEST_SETS.get(name, 1)
 
     def with_seeds_of(self, config: RunConfig) -> "Experiment":
-        """The same with the seeds of other settings that differ in nothing else; data is shared."""
+        """The same experiment with the seeds of other settings, otherwise equal; data is shared."""
         other = copy.copy(self)
         other.config = config
         other._take_seeds()
         return other
 
     def _take_seeds(self) -> None:
-        """All that follows from the seeds: the order of the data, and the model."""
+        """Set up what depends on the seeds: the order of the data, and the model."""
         config = self.config
         self.train = Loader(
             self._training_examples,
@@ -140,24 +140,24 @@ class Experiment:
         return self._training_examples.take(order[-self.train.batch_size :])
 
     def loss(self, batch: Any, step: int) -> Tensor:
-        """The training loss; what is random in the model follows from the step."""
+        """The training loss; the step determines the model's random numbers."""
         return self.loss_with(batch, self.sampling(step))
 
     def loss_with(self, batch: Any, generator: torch.Generator | None) -> Tensor:
-        """The training loss; what is random in the model comes from the generator."""
+        """The training loss; the generator gives the model's random numbers."""
         with self.arithmetic():
             return self.task.loss(self.predictor, batch, generator=generator)
 
     def sampling(self, step: int) -> torch.Generator | None:
-        """The source of what is random in a training step."""
+        """The generator of a training step."""
         return self._sampling("train", step)
 
     def validate(self) -> dict[str, float]:
-        """Metrics on the validation set, with the model's present weights."""
+        """Metrics on the validation set, with the model's current weights."""
         return self.evaluate("validation", self.validation).metrics
 
     def test(self, name: str) -> Evaluation:
-        """One of the test sets, with the model's present weights.
+        """One of the test sets, with the model's current weights.
 
         All of them have the same lift samples: where the examples of two differ by a motion
         alone, so do the inputs of the model.
@@ -198,13 +198,13 @@ class Experiment:
 
 
 def prepare_process(config: RunConfig) -> None:
-    """Threads, memory and precision of products, which belong to the process as a whole."""
+    """Set threads, memory and precision of products, which are global to the process."""
     torch.set_num_threads(config.threads)
     keep_freed_memory()
     # Numbers below 1e-38 count as 0. They add nothing, but a CPU takes much longer for each; a
     # trained graph network has so many that its steps were three times slower.
     torch.set_flush_denormal(True)
-    # Said in either case: a process may have had a run of another precision before.
+    # Always set: a process may have had a run of another precision before.
     torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
 
 
@@ -223,11 +223,8 @@ def compiled(predictor: nn.Module) -> nn.Module:
 def _available(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError(
-            explain(
-                expected="a GPU that torch can use, for the device cuda",
-                found="none",
-                remedy="use --device cpu or auto, or install a CUDA build of torch",
-            )
+            "the device cuda needs a GPU that torch can use, and there is none. Use --device cpu "
+            "or auto, or install a CUDA build of torch."
         )
     return torch.device(name)
 
@@ -237,12 +234,9 @@ def _task(config: RunConfig, file: DatasetFile) -> Task[Any]:
         repetitions = int(file.config["repetitions"])
         if repetitions != _REPETITIONS:
             raise UserError(
-                explain(
-                    expected=f"patterns that occur up to {_REPETITIONS} times in {file.path}, for "
-                    "which the paper's models have their outputs",
-                    found=f"up to {repetitions} times",
-                    remedy=f"generate the dataset with repetitions={_REPETITIONS}",
-                )
+                f"patterns occur up to {repetitions} times in {file.path}, but the paper's models "
+                f"have outputs for up to {_REPETITIONS}. Generate the dataset with "
+                f"repetitions={_REPETITIONS}."
             )
         return ConstellationsTask(repetitions)
     if config.task == "springs":

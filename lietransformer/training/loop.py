@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0
 _SECONDS_BETWEEN_TRIES = 0.5
-# Reading a loss waits for the GPU. There it is done once in so many steps.
+# Reading a loss waits for the GPU, where it is therefore done rarely.
 STEPS_BETWEEN_READS = {"cpu": 1, "cuda": 50}
 
 
@@ -65,7 +65,7 @@ class Run:
         self.has_begun = False  # whether the folder is known to be this run's
 
     def execute(self) -> dict[str, Any]:
-        """Train, test, and write the result; or go on where an earlier call was stopped.
+        """Train, test and write the result, or resume where an earlier call was stopped.
 
         A run that is done already is left as it is.
         """

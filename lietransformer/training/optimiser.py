@@ -53,7 +53,7 @@ def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def restore(optimiser: torch.optim.Optimizer, stored: dict[str, Any]) -> None:
-    """Go on from the `state_dict` of an optimiser of the same parameters, maybe elsewhere.
+    """Load the `state_dict` of an optimiser of the same parameters, maybe from another device.
 
     Averages, count of steps and learning rate have the values that were stored. Where and as what
     they are kept is up to the optimiser: a recorded step reads a learning rate that lies beside the

@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import torch
 from torch import Tensor
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.files import PatientFile, cannot_write, complete_or_absent
 from lietransformer.settings import validated
 from lietransformer.training.config import RunConfig
@@ -55,7 +55,7 @@ class RunFolder:
 
     @property
     def state_folder(self) -> Path:
-        """Where what is needed to resume lies: beside the run folder, not in it.
+        """The folder of the checkpoint: beside the run folder, not in it.
 
         A workflow system removes the outputs of a job before it tries again.
         """
@@ -75,21 +75,14 @@ class RunFolder:
         self._require_own(config, identity_hash)
         if self.is_done and self.result().get("hash") != identity_hash:
             raise UserError(
-                explain(
-                    expected=f"{self.path} to be new, or to hold a run of these settings",
-                    found="the result of another run",
-                    remedy="choose another folder, or start over with --force",
-                )
+                f"{self.path} holds the result of a run of other settings or data. Choose another "
+                "folder, or start over with --force."
             )
         if self.config_file.exists():
             return
         if self.path.exists() and not self.path.is_dir():
             raise UserError(
-                explain(
-                    expected=f"a folder for the run at {self.path}",
-                    found="a file",
-                    remedy="choose another name",
-                )
+                f"{self.path} must be a folder for the run, but is a file. Choose another name."
             )
         stored = {
             "schema_version": SCHEMA_VERSION,
@@ -107,11 +100,8 @@ class RunFolder:
         if stored["hash"] != identity_hash:
             theirs, ours = stored["config"], config.identity
             raise UserError(
-                explain(
-                    expected=f"{self.path} to be new, or to hold a run of these settings",
-                    found=f"a run of others ({_differences(theirs, ours)})",
-                    remedy="choose another folder, or start over with --force",
-                )
+                f"{self.path} holds a run of other settings ({_differences(theirs, ours)}). Choose "
+                "another folder, or start over with --force."
             )
 
     def clear(self) -> None:
@@ -124,11 +114,8 @@ class RunFolder:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise UserError(
-                explain(
-                    expected=f"to be able to remove the run in {self.path}",
-                    found=(error.strerror or str(error)).lower(),
-                    remedy="check the permissions, or choose another folder",
-                )
+                f"cannot remove the run in {self.path}: {(error.strerror or str(error)).lower()}. "
+                "Check the permissions, or choose another folder."
             ) from error
 
     def read_config_json(self) -> dict[str, Any]:
@@ -144,7 +131,7 @@ class RunFolder:
         return _read_json(self.result_file, keys=("status",))
 
     def write_records(self, records: Iterable[dict[str, Any]]) -> None:
-        """Start the curves anew with these records: those that a checkpoint knows."""
+        """Rewrite the curves with the records of a checkpoint."""
         _write_text(self.metrics_file, "".join(map(_line, records)))
 
     def add_record(self, record: dict[str, Any]) -> None:
@@ -163,20 +150,14 @@ class RunFolder:
         """The weights of that name."""
         if not self.model_file.exists():
             raise UserError(
-                explain(
-                    expected=f"the weights of a run in {self.model_file}",
-                    found="no such file",
-                    remedy="train it first with `lietransformer train`",
-                )
+                f"there are no weights of a run in {self.model_file}: no such file. Train it first "
+                "with `lietransformer train`."
             )
         stored = load(self.model_file)
         if which not in stored:
             raise UserError(
-                explain(
-                    expected=f"weights among {', '.join(stored)} in {self.model_file}",
-                    found=which,
-                    remedy="choose one of them",
-                )
+                f"{self.model_file} has the weights {', '.join(stored)}, not {which}. Choose one "
+                "of them."
             )
         return dict(stored[which])
 
@@ -198,11 +179,8 @@ def load(path: Path) -> Any:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch reports damage in many ways
         raise UserError(
-            explain(
-                expected=f"{path} as it was written",
-                found=f"a file that cannot be read ({type(error).__name__})",
-                remedy="copy it again, or remove it and run again",
-            )
+            f"cannot read {path} ({type(error).__name__}): it is not as it was written. Copy it "
+            "again, or remove it and run again."
         ) from error
 
 
@@ -212,12 +190,12 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def to_json(content: Any) -> str:
-    """JSON for people to read, too; it knows no numbers that are not finite, they become null."""
+    """Indented JSON, in which numbers that are not finite become null."""
     return json.dumps(_finite(content), indent=2, allow_nan=False)
 
 
 def drop_incomplete_line(path: Path) -> None:
-    """Remove what a killed process has left of its last line, before more is added."""
+    """Remove an incomplete last line that a killed process has left."""
     with suppress(FileNotFoundError), open(path, "r+b") as file:
         file.truncate(file.read().rfind(b"\n") + 1)
 
@@ -248,11 +226,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
             except json.JSONDecodeError as error:
                 raise UserError(
-                    explain(
-                        expected=f"lines of JSON in {path}",
-                        found=line.strip()[:60],
-                        remedy="remove that line",
-                    )
+                    f"{path} must have lines of JSON, got {line.strip()[:60]}. Remove that line."
                 ) from error
 
 
@@ -283,19 +257,12 @@ def _read_json(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(
-            explain(
-                expected=f"a run of this package with {path}",
-                found=getattr(error, "strerror", None) or "a file that is not JSON",
-                remedy="give the folder of a run",
-            )
+            f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not JSON'}. Give the "
+            "folder of a run of this package."
         ) from error
     if not isinstance(content, dict) or any(key not in content for key in keys):
         raise UserError(
-            explain(
-                expected=f"{path} with {' and '.join(keys)}",
-                found="something else",
-                remedy="give the folder of a run",
-            )
+            f"{path} has no {' and '.join(keys)}. Give the folder of a run of this package."
         )
     return content
 

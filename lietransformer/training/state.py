@@ -23,8 +23,8 @@ from lietransformer.training.schedule import evaluation_steps, learning_rate_fac
 
 log = logging.getLogger(__name__)
 
-# A loss that is so many times that of the untrained model has exploded, even if it is finite: all
-# tasks begin with a loss of about the size of their data. Not compared with the smallest loss so
+# A loss this many times that of the untrained model has exploded, even if it is finite: all tasks
+# begin with a loss of about the size of their data. Not compared with the smallest loss so
 # far, which in a healthy run can be a millionth of the first one.
 _EXPLOSION = 1e6
 
@@ -32,15 +32,15 @@ Weights = dict[str, Tensor]
 
 
 class Diverged(Exception):
-    """A number is not finite, or has grown out of all bounds."""
+    """A number is not finite, or has exploded."""
 
 
 class RunState:
     """One run between its first step and its result, in memory and on disk.
 
     Attributes:
-        experiment: its task, model and data; the model has the weights of now.
-        optimiser: of the model, with its state of now.
+        experiment: its task, model and data; the model has the current weights.
+        optimiser: of the model, in its current state.
         progress: how far it has come.
         best: the weights with the best validation so far.
         good: the weights of the last evaluation whose numbers were within bounds.
@@ -63,7 +63,7 @@ class RunState:
         self._due = set(evaluation_steps(self.total_steps, self.config.evaluations))
 
     def restore(self) -> None:
-        """Begin, or go on from the checkpoint."""
+        """Start, or resume from the checkpoint."""
         model = self.experiment.model
         self.optimiser = self.experiment.optimiser()
         checkpoint = self._checkpoints.read()
@@ -77,7 +77,7 @@ class RunState:
             self.tests = checkpoint.tests
             model.load_state_dict(checkpoint.model)
             optimiser.restore(self.optimiser, checkpoint.optimiser)
-            log.info("going on after step %d of %d", self.progress.step, self.total_steps)
+            log.info("resuming after step %d of %d", self.progress.step, self.total_steps)
         self.progress.sessions += 1
         # What was added to the curves after the checkpoint is about to be computed again.
         self._folder.write_records(self.progress.records)
@@ -115,7 +115,7 @@ class RunState:
         return progress.step in self._due and progress.step != last and not progress.diverged
 
     def learning_rate(self, step: int) -> float:
-        """That of the step after so many."""
+        """The learning rate of the step after `step` steps."""
         config = self.config
         done = step // self.experiment.steps_per_epoch / config.epochs
         if config.schedule_per == "step":

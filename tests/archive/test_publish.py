@@ -209,7 +209,7 @@ def test_a_damaged_archive_is_not_added_to(published: Project) -> None:
 
 def test_two_at_a_time_are_refused(project: Project) -> None:
     lock = project.results / ".published.lock"
-    with exclusive(lock, "publishes"), pytest.raises(UserError, match="only process"):
+    with exclusive(lock, "publishes"), pytest.raises(UserError, match="another process publishes"):
         publish(project.results)
     assert len(publish(project.results).added) == RUNS
 

@@ -62,7 +62,7 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
         (SpringsConfig, "systems: 5\n? [a]\n: 3", "unhashable key"),
         (SpringsConfig, "particles: 100000000", "or memory would not suffice"),
         (SpringsConfig, "states: 100000000", "or memory would not suffice"),
-        (SpringsConfig, "[" * 3000, "expected YAML in"),
+        (SpringsConfig, "[" * 3000, "is not valid YAML"),
         (ConstellationsConfig, "keep_probability: 0", "keep_probability: input should be greater"),
         (QM9Config, "source: https://example.org/x", "needs a checksum"),
         (QM9Config, "checksum: abc", "md5: and 32, or sha256: and 64 digits"),
@@ -112,5 +112,5 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 
 
 def test_an_override_without_a_value() -> None:
-    with pytest.raises(UserError, match="KEY=VALUE; found systems"):
+    with pytest.raises(UserError, match="KEY=VALUE, got systems"):
         read_config(SpringsConfig, None, ["systems"])

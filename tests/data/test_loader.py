@@ -102,7 +102,7 @@ def test_batches_are_random_by_default(molecules: MoleculeExamples) -> None:
 
 
 def test_batch_size_zero_is_refused(constellations: ConstellationExamples) -> None:
-    with pytest.raises(ValueError, match="batch_size of at least 1"):
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
         Loader(constellations, 0)
 
 
@@ -214,5 +214,5 @@ def test_moved_springs_still_obey_their_equations(springs_file: Path, kind: Augm
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_an_unknown_augmentation(constellations: ConstellationExamples) -> None:
-    with pytest.raises(ValueError, match="augmentation among none, T2, SE2, SO3"):
+    with pytest.raises(ValueError, match="augmentation must be one of none, T2, SE2, SO3"):
         Loader(constellations, 4, augmentation="SO2")  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def test_the_rule_is_differentiable() -> None:
 
 
 def test_no_states_are_refused() -> None:
-    with pytest.raises(ValueError, match="states of at least 1"):
+    with pytest.raises(ValueError, match="states must be at least 1"):
         rollout(torch.ones_like, torch.zeros(3), step=0.5, states=0)
 
 

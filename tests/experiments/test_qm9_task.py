@@ -54,7 +54,7 @@ def test_errors_are_in_the_unit_of_the_table(real_qm9: DatasetFile) -> None:
 
 
 def test_an_unknown_target(real_qm9: DatasetFile) -> None:
-    with pytest.raises(UserError, match="a target among alpha, gap"):
+    with pytest.raises(UserError, match="target must be one of alpha, gap"):
         QM9Task("energy", real_qm9)
 
 

@@ -131,5 +131,7 @@ def test_random_models_are_rolled_out_as_one_function() -> None:
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_an_unknown_prediction() -> None:
-    with pytest.raises(ValueError, match="predicts among potential, hamiltonian, velocity"):
+    with pytest.raises(
+        ValueError, match="predicts must be one of potential, hamiltonian, velocity"
+    ):
         SpringsTask("force", 0.01)  # type: ignore[arg-type]

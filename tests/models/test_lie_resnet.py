@@ -188,7 +188,7 @@ def test_an_empty_batch_leaves_the_radius() -> None:
         ({"fill": 0.0}, "a fill above 0 and at most 1"),
         ({"fill": 0.5, "neighbourhood": NeighbourhoodConfig(radius=1.0)}, "either a fill"),
         ({"fill": 0.5, "neighbourhood": NeighbourhoodConfig(ball=3)}, "either a fill"),
-        ({"layers": 0}, "layers of at least 1"),
+        ({"layers": 0}, "layers must be at least 1"),
     ],
 )
 def test_impossible_settings_are_refused(changes: dict[str, object], message: str) -> None:

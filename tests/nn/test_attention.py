@@ -247,9 +247,13 @@ def test_heads_must_divide_the_width(width: int, heads: int) -> None:
 
 @pytest.mark.usefixtures("without_shape_checks")
 def test_unknown_choices_are_answered_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="content among dot_product, concat, linear_concat"):
+    with pytest.raises(
+        ValueError, match="content must be one of dot_product, concat, linear_concat"
+    ):
         AttentionConfig(content="cosine")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="normalisation among softmax, constant; found 'sum'"):
+    with pytest.raises(
+        ValueError, match="normalisation must be one of softmax, constant, got 'sum'"
+    ):
         AttentionConfig(normalisation="sum")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="kernel_width of at least 1"):
+    with pytest.raises(ValueError, match="kernel_width must be at least 1"):
         AttentionConfig(kernel_width=0)

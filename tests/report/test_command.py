@@ -48,7 +48,7 @@ def test_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tables", "figures"])
 def test_unknown_names_are_answered_with_those_that_exist(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=r"expected --only with some of (table1|figure2), "):
+    with pytest.raises(UserError, match=r"--only must name some of (table1|figure2), "):
         run(name, str(tmp_path), "--only", "table9")
 
 

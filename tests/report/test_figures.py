@@ -339,7 +339,7 @@ def test_costs_of_an_older_version_are_to_be_measured_again(
     results.add_measurement("complexity", {"schema_version": 1, "measurements": []})
     results.write()
     assert drawn(tmp_path, name).missing
-    assert "expected schema version 2; found 1" in caplog.text
+    assert "schema version must be 2, got 1" in caplog.text
     assert "snakemake --cores all complexity" in caplog.text
 
 
@@ -352,7 +352,7 @@ def test_trajectories_of_another_dataset_are_not_drawn(
     for file in tmp_path.rglob("result.json"):
         file.write_text(json.dumps(json.loads(file.read_text()) | {"dataset_hash": "other"}))
     assert drawn(tmp_path, "figure6").missing == ["the true trajectories"]
-    assert "found another one" in caplog.text
+    assert "is not the dataset that" in caplog.text
 
 
 @pytest.mark.parametrize(("name", "scale"), [("figure7", 1.0), ("figure8", 10.0)])

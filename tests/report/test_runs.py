@@ -128,7 +128,7 @@ def test_a_result_without_numbers(tmp_path: Path, test: object) -> None:
 )
 def test_a_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "sweep.json").write_text(content)
-    with pytest.raises(UserError, match="the list of runs"):
+    with pytest.raises(UserError, match="is not a list of runs"):
         read_sweep(tmp_path)
 
 

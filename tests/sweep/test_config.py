@@ -147,7 +147,7 @@ def test_merging_replaces_lists_and_merges_mappings() -> None:
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({"tier": "huge"}, "tier to be one of smoke, workstation, paper; found 'huge'"),
+    ({"tier": "huge"}, "tier must be one of smoke, workstation, paper, got 'huge'"),
     ({"sprigns": {}}, r"sprigns: expected one of tier, .*found an unknown setting"),
     ({"springs__data_efficiency__sizes": [1]}, r"springs\.data_efficiency\.sizes: expected one of"),
     ({"springs__data_efficiency__seeds": "ten"}, r"springs\.data_efficiency\.seeds: .*list"),
@@ -158,8 +158,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"compute__device": "tpu"}, r"compute\.device: "),
     ({"compute__seeds_per_job": 0}, r"compute\.seeds_per_job: "),
     ({"compute__seeds_at_once": "often"}, r"compute\.seeds_at_once"),
-    ({"springs__data_efficiency__models": ["LieConv"]}, "models of springs .*found 'LieConv'"),
-    ({"springs__by_model": {"LieConv": {}}}, "models of springs .*found 'LieConv'"),
+    ({"springs__data_efficiency__models": ["LieConv"]}, "models of springs .*got 'LieConv'"),
+    ({"springs__by_model": {"LieConv": {}}}, "models of springs .*got 'LieConv'"),
     ({"springs__training": {"epoch": 1}}, r"data_efficiency, .*: epoch: expected one of task"),
     ({"springs__training": {"epochs": 0}}, r"data_efficiency, .*: epochs: .*greater than or equal"),
     (
@@ -171,12 +171,12 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         r"architecture\.group: T\(3\) acts on a space of 3 dimensions",
     ),
     ({"springs__data__systems": 2}, r"springs\.data: .*systems"),
-    ({"springs__data_efficiency__n_train": [100]}, "at least 140 systems for n_train=100"),
-    ({"constellations__n_train": 49}, "at least 49 training examples .*found 48"),
+    ({"springs__data_efficiency__n_train": [100]}, "n_train=100 needs at least 140 systems"),
+    ({"constellations__n_train": 49}, "at least 49 training examples, .* has 48"),
     ({"qm9__targets": ["mass"]}, r"qm9, LieConv-T3: target must be one of"),
     ({"qm9__augmentations": ["SE2"]}, r"augmentation for qm9 must be one of none, SO3"),
     ({"invariance__runs": 0}, r"invariance: runs: "),
-    ({"tracking": "mlruns"}, r"a tracking store such as"),
+    ({"tracking": "mlruns"}, r"tracking store must be a SQLite file"),
     ({"published": "maybe"}, r"published: .*'use', 'only' or 'ignore'"),
     ({"published": True}, r"published: .*'use', 'only' or 'ignore'"),
     ({"verification": {"budgets": "1m"}}, r"verification\.budgets: expected one of budget, seed"),
@@ -210,5 +210,5 @@ def test_the_schema_takes_what_the_settings_take() -> None:
 
 
 def test_a_tier_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"settings in the YAML file .*workstation\.yaml"):
+    with pytest.raises(UserError, match=r"settings from the YAML file .*workstation\.yaml"):
         resolve({}, tmp_path)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from tests.browser import open_browser
 from tests.tracking.ui import Ui, serving
 
@@ -53,11 +53,7 @@ def main(results: Path, out: Path) -> None:
     store = (results / "mlflow.db").absolute()
     if not store.exists():
         raise UserError(
-            explain(
-                expected=f"the MLflow store of a sweep at {store}",
-                found="no such file",
-                remedy="run the experiments first with `make reproduce`",
-            )
+            f"there is no MLflow store {store}. Run the experiments first with `make reproduce`."
         )
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -130,7 +130,7 @@ def test_one_that_was_cut_off_does_not_look_finished_and_is_replaced(
         method = getattr(MlflowClient, name)
         patch.setattr(MlflowClient, name, failing(method, number, is_done=is_done))
         assert summarise(uri, outcome) == 1
-    assert "found cut off" in capsys.readouterr().err
+    assert "mlflow.db: cut off" in capsys.readouterr().err
     assert [run.info.status for run in summaries(client)] == ["RUNNING"]
     assert summarise(uri, outcome) == 0
     (run,) = summaries(client)
@@ -162,7 +162,7 @@ def test_half_an_outcome_is_refused(
     uri = sqlite_uri(database)
     assert summarise(uri, half) == 1
     assert capsys.readouterr().err == (
-        f"lietransformer: expected the outcome of a sweep in {half}; found no report.html. "
+        f"lietransformer: {half} has no report.html, so its sweep cannot be summarised. "
         "Make it with `lietransformer tables`, `figures`, `claims` and `report`.\n"
     )
     assert summaries(MlflowClient(uri)) == []

@@ -131,7 +131,7 @@ def test_a_sync_that_was_cut_off_is_completed_by_the_next(
         patch.setattr(MlflowClient, name, failing(method, number, is_done=is_done))
         assert sync(database, finished.path) == 1
     said = capsys.readouterr()
-    assert "found cut off. Check the address" in said.err
+    assert "mlflow.db: cut off. Check the address" in said.err
     assert said.out == ""
     assert sync(database, finished.path) == 0
     assert content(MlflowClient(sqlite_uri(database)), finished) == undisturbed

@@ -197,10 +197,10 @@ def test_mistakes(tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixt
     wrong_kind = command(
         springs_file, out, task="constellations", model="SetTransformer", architecture={}
     )
-    assert "a dataset of the kind constellations" in fails(capsys, wrong_kind)
+    assert "of the kind springs, not constellations" in fails(capsys, wrong_kind)
     assert not out.exists()
     out.write_text("not a folder")
-    assert "found a file" in fails(capsys, command(springs_file, out))
+    assert "is a file" in fails(capsys, command(springs_file, out))
     assert "config.json" in fails(capsys, ["evaluate", str(tmp_path / "nothing")])
 
 

@@ -152,7 +152,7 @@ def test_a_model_of_another_architecture() -> None:
             {"architecture": {"width": "wide"}},
             "architecture.width: Input should be a valid integer",
         ),
-        ({"architecture": {"width": 0}}, "width of at least 1"),
+        ({"architecture": {"width": 0}}, "width must be at least 1"),
         ({"architecture": {"points": 5}}, "architecture.points: follows from the task"),
         ({"test_weights": []}, "test_weights must name best, final or both"),
         ({"compile": True, "task": "constellations", "model": "SetTransformer"}, "compile"),
@@ -263,7 +263,7 @@ def test_seed_and_seeds_exclude_each_other() -> None:
 
 
 def test_an_override_within_something_that_is_no_mapping() -> None:
-    with pytest.raises(UserError, match="architecture to be a mapping"):
+    with pytest.raises(UserError, match="architecture must be a mapping"):
         read_runs(None, ["architecture=3", "architecture.width=8"])
 
 

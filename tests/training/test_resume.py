@@ -226,7 +226,7 @@ def test_asked_to_stop(
     assert process.returncode == RESUME_EXIT_CODE == 75
     assert f"stopped by {number.name}; the same command goes on" in out
     again = subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True)
-    assert "going on after step" in again.stderr
+    assert "resuming after step" in again.stderr
     assert numbers(tmp_path / "run") == undisturbed_long
 
 
@@ -247,7 +247,7 @@ def test_full_disk_while_checkpointing(
     limited = [sys.executable, "-c", LIMITED, "6000", *arguments]
     result = subprocess.run(limited, capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert "no checkpoint was written: expected to be able to write" in result.stderr
+    assert "no checkpoint was written: cannot write" in result.stderr
     assert "file too large" in result.stderr
     assert "Traceback" not in result.stderr
     assert not RunFolder(tmp_path / "run").is_done
@@ -287,7 +287,7 @@ def test_a_second_process_is_refused(tmp_path: Path, springs_file: Path) -> None
     folder = RunFolder(tmp_path / "run")
     with (
         exclusive(folder.state_folder / "lock", "trains"),
-        pytest.raises(UserError, match=r"the only process that runs in .*run; found another one"),
+        pytest.raises(UserError, match=r"another process runs in .*run now"),
     ):
         run(tiny(springs_file), folder.path).execute()
     assert not folder.path.exists()
@@ -303,7 +303,7 @@ def test_two_processes_on_one_folder(tmp_path: Path, springs_file: Path) -> None
     os.kill(first.pid, signal.SIGCONT)
     first.communicate()
     assert second.returncode == 1
-    assert "found another one that does so now" in second.stderr
+    assert "another process runs in" in second.stderr
     assert first.returncode == 0
 
 
@@ -323,17 +323,17 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, springs_file: Pa
     (path,) = (tmp_path / ".resume" / "run").glob("*.pt")
     content = load(path)
     torch.save({**content, "hash": "f" * 64}, path)
-    with pytest.raises(UserError, match="found one of other settings or data"):
+    with pytest.raises(UserError, match="is of other settings or data"):
         run(tiny(springs_file), tmp_path / "run").execute()
     for name in ("progress", "tests"):
         torch.save({key: value for key, value in content.items() if key != name}, path)
-        with pytest.raises(UserError, match="found one of another version"):
+        with pytest.raises(UserError, match="is of another version"):
             run(tiny(springs_file), tmp_path / "run").execute()
     torch.save({**content, "progress": {**content["progress"], "mood": "good"}}, path)
-    with pytest.raises(UserError, match="found one of another version"):
+    with pytest.raises(UserError, match="is of another version"):
         run(tiny(springs_file), tmp_path / "run").execute()
     path.write_bytes(b"rubbish")
-    with pytest.raises(UserError, match="a file that cannot be read"):
+    with pytest.raises(UserError, match=r"cannot read .*Error\)"):
         run(tiny(springs_file), tmp_path / "run").execute()
 
 
@@ -342,7 +342,7 @@ def test_a_result_of_other_settings_is_not_taken_for_ones_own(
 ) -> None:
     run(tiny(springs_file), tmp_path / "run").execute()
     (tmp_path / "run" / "config.json").unlink()
-    with pytest.raises(UserError, match="found the result of another run"):
+    with pytest.raises(UserError, match="holds the result of a run of other settings"):
         run(tiny(springs_file, seed=9), tmp_path / "run").execute()
 
 
@@ -354,7 +354,7 @@ def test_starting_over_does_not_disturb_a_run_that_goes_on(
     before = numbers(folder.path)
     with (
         exclusive(folder.state_folder / "lock", "trains"),
-        pytest.raises(UserError, match="found another one"),
+        pytest.raises(UserError, match="another process runs in"),
     ):
         run(tiny(springs_file, seed=1), folder.path, start_over=True).execute()
     with pytest.raises(UserError, match="no such file"):

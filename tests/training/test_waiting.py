@@ -101,7 +101,7 @@ def test_a_summary_that_cannot_be_written_is_refused_before_training(
     tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command(springs_file, tmp_path / "run", "--summary", str(tmp_path))) == 1
-    assert "expected the name of a file to write" in capsys.readouterr().err
+    assert "Add the name of a file" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

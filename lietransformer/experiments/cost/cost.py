@@ -50,7 +50,7 @@ def peak_bytes(step: Step) -> int:
 
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """For torch's profiler, which tells of its beginning and end there whatever it is told."""
+    """Silence torch's profiler, which always reports its start and end there."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""What layers and training steps were measured to cost."""
+"""The measured costs of layers and training steps."""
 
 import logging
 import math
@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from lietransformer.errors import explain
 from lietransformer.files import read_json
 from lietransformer.report.runs import Sweep
 
@@ -40,7 +39,7 @@ class Curve:
 
     @property
     def exponent(self) -> float | None:
-        """Of the power law that fits best (least squares on logarithms)."""
+        """The exponent of the best-fitting power law (least squares on logarithms)."""
         if len(self.sizes) < _FEWEST_SIZES:
             return None
         exponent = float(np.polyfit(np.log(self.sizes), np.log(self.costs), 1)[0])
@@ -48,7 +47,7 @@ class Curve:
 
     @property
     def end(self) -> "Curve":
-        """The largest sizes, at which what does not grow matters least."""
+        """The largest sizes, where constant costs matter least."""
         return Curve(self.sizes[-_FEWEST_SIZES:], self.costs[-_FEWEST_SIZES:], self.fixed)
 
 
@@ -58,7 +57,7 @@ class Costs:
 
     Attributes:
         points: "layer", "set_size", "neighbourhood", "seconds" and "megabytes" of each.
-        commit: what measured it; None if that is not known.
+        commit: the code that measured it; None if unknown.
         machine: on which it was measured.
     """
 
@@ -88,7 +87,7 @@ class StepCosts:
     Attributes:
         points: "model", the five sizes, "seconds" and "megabytes" of each.
         held: the sizes that were held while another was changed.
-        commit: what measured it; None if that is not known.
+        commit: the code that measured it; None if unknown.
         machine: on which it was measured.
     """
 
@@ -144,11 +143,8 @@ def _read(sweep: Sweep, read: Callable[[Any], Read]) -> Read | None:
         version = content.get("schema_version")
         if version != _SCHEMA_VERSION:
             raise ValueError(
-                explain(
-                    expected=f"schema version {_SCHEMA_VERSION}",
-                    found=f"{version}",
-                    remedy="measure again with `snakemake --cores all complexity`",
-                )
+                f"schema version must be {_SCHEMA_VERSION}, got {version}. Measure again with "
+                "`snakemake --cores all complexity`"
             )
         return read(content)
     except (KeyError, TypeError, ValueError) as error:
@@ -171,5 +167,5 @@ def _machine(content: Any) -> str:
 def _positive(value: Any) -> float:
     number = float(value)
     if not 0 < number < math.inf:
-        raise ValueError(f"{value} is no cost")
+        raise ValueError(f"{value} is not a cost")
     return number

@@ -48,7 +48,7 @@ class QM9Config(GeneratorConfig):
         0.1, gt=0, lt=1, description="share of all molecules for testing; the rest validate"
     )
     limit: int | None = Field(
-        None, ge=3, description="use only the first so many molecules; none: all"
+        None, ge=3, description="use only this many molecules, the first ones; null: all"
     )
 
     @field_validator("checksum")

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from lietransformer.clouds import PointCloud
 from lietransformer.data.batches import MoleculeBatch
 from lietransformer.data.reader import DatasetFile
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
 from lietransformer.experiments.task import Task, total
 
@@ -30,13 +30,7 @@ class QM9Task(Task[MoleculeBatch]):
     def __init__(self, target: str, file: DatasetFile) -> None:
         names = [prop.name for prop in PROPERTIES]
         if target not in names:
-            raise UserError(
-                explain(
-                    expected=f"a target among {', '.join(names)}",
-                    found=target,
-                    remedy="choose one of them",
-                )
-            )
+            raise UserError(f"target must be one of {', '.join(names)}, got {target!r}.")
         self.column = names.index(target)
         self.unit = PROPERTIES[self.column].unit
         self.mean = float(file.array("statistics/train_mean")[self.column])

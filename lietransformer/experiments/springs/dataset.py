@@ -14,7 +14,7 @@ from lietransformer.data.config import GeneratorConfig
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.writer import create_dataset
 from lietransformer.dynamics import SpringSystem, trajectory
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.progress import progress
 from lietransformer.rng import normal, stream, uniform
 from lietransformer.threads import one_thread
@@ -37,7 +37,7 @@ class SpringsConfig(GeneratorConfig):
     chunk: int = Field(5, ge=2, description="states of a training example")
     long_chunk: int = Field(100, ge=2, description="states of an example of the long test")
     validation: int = Field(2_000, ge=1, description="validation uses at most this many systems")
-    test: int = Field(2_000, ge=1, description="the last so many systems are for testing")
+    test: int = Field(2_000, ge=1, description="this many systems, the last ones, are for testing")
     generation_batch: int = Field(
         5_000,
         ge=2,
@@ -76,11 +76,8 @@ def config_of(file: DatasetFile) -> SpringsConfig:
         return SpringsConfig(**file.config)
     except ValidationError as error:
         raise DatasetError(
-            explain(
-                expected=f"settings of the springs generator in {file.path}",
-                found="others",
-                remedy="generate it again with `lietransformer data springs`",
-            )
+            f"{file.path} has settings that the springs generator does not accept. Generate it "
+            "again with `lietransformer data springs`."
         ) from error
 
 
@@ -205,11 +202,8 @@ def _integrate(
         states[time] = state
     if not states[-1].isfinite().all():
         raise UserError(
-            explain(
-                expected="trajectories of finite numbers",
-                found=f"some that grow without bound at the step {config.step:.3g}",
-                remedy="make the step smaller: raise states or lower duration",
-            )
+            f"trajectories grow without bound at the step {config.step:.3g}. Make the step "
+            "smaller: raise states or lower duration."
         )
     return states
 

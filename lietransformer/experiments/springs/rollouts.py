@@ -1,4 +1,4 @@
-"""The roll-outs of a run, trajectory by trajectory, and the truth that they are compared with.
+"""The roll-outs of a run, trajectory by trajectory, and the true trajectories.
 
 A local run has the squared error of every trajectory at every step, and the predicted positions.
 A published run has the errors of `step_error` and `trajectory_error` only; the paths that figures
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from lietransformer.data.reader import DatasetFile
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.report.runs import Sweep, finished
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def trajectory_error(squared: np.ndarray) -> np.ndarray:
 
 
 def _infinite_if_lost(squared: np.ndarray) -> np.ndarray:
-    """A roll-out that has left the range of numbers is infinitely wrong from there on."""
+    """A roll-out that overflows counts as infinitely wrong from that step."""
     return np.nan_to_num(np.asarray(squared, dtype=float), nan=np.inf, posinf=np.inf)
 
 
@@ -86,11 +86,8 @@ def true_positions(sweep: Sweep, run: Any, trajectories: int) -> np.ndarray | No
         file = DatasetFile(_dataset_path(sweep, Path(run.data)), kind="springs", verify=False)
         if not pd.isna(run.dataset_hash) and run.dataset_hash != file.content_hash:
             raise UserError(
-                explain(
-                    expected=f"the dataset that {run.folder} was trained on at {file.path}",
-                    found="another one",
-                    remedy="generate the dataset again with the settings of the sweep",
-                )
+                f"{file.path} is not the dataset that {run.folder} was trained on. Generate it "
+                "again with the settings of the sweep."
             )
         return np.array(file.array("test/long_states")[:trajectories, :, 0])
     except UserError as error:
@@ -107,7 +104,7 @@ def _dataset_path(sweep: Sweep, stored: Path) -> Path:
 def _reduced(
     sweep: Sweep, run: Any, name: str, reduce: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray | None:
-    """What a compact evaluation has of this name, or else the same of a full one."""
+    """The errors of a compact evaluation, or the same reduced from a full one."""
     file = _evaluation(sweep, run)
     if file is not None and f"{_WEIGHTS_AND_SET}/{name}" in file.names:
         return _array(file, name)

@@ -5,8 +5,7 @@ With constant normalisation and an additive combination of the dot product, atte
     out(g) = 1/|G_f| Σ_g' [ q(g)ᵀk(g')/√c + k_l(g⁻¹g') ] v(g')
 
 The sum of the first term is q(g)ᵀ(Σ k vᵀ): no pairs. That of the second is computed pair by pair
-in C, or, where there is no compiler, by PyTorch for some queries at a time. Both are the same as
-the layer itself to rounding.
+in C or, without a compiler, by PyTorch in chunks of queries. Both equal the layer up to rounding.
 """
 
 import ctypes
@@ -19,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lietransformer.clouds import LiftedCloud
-from lietransformer.errors import explain
 from lietransformer.groups import Group
 from lietransformer.groups.se2 import SE2
 from lietransformer.groups.so2 import half_turn_margin, rotation_angle
@@ -31,13 +29,13 @@ from lietransformer.nn.block import LieTransformerBlock
 from lietransformer.nn.scores import AdditiveCombination, DotProductContent, MLPLocation
 
 _KEYS_AT_ONCE = 32  # LANES·VECTORS of planar_average.c
-# What PyTorch computes at once: some 100 bytes for each pair, head and hidden unit.
+# Pairs per chunk in PyTorch: about 100 bytes for each pair, head and hidden unit.
 _PAIRS_AT_ONCE = 2**17
 
 
 @torch.no_grad()
 def logits(model: LieTransformer, lifted: LiftedCloud) -> Float[Tensor, "1 out"]:
-    """The output of a model for one example, all of whose points are there.
+    """The output of a model for one example without padding.
 
     As invariant as the model. Memory grows with the number of elements, not with that of pairs.
     """
@@ -74,13 +72,9 @@ def _require_known_form(model: LieTransformer, lifted: LiftedCloud) -> None:
     )
     if not is_known:
         raise ValueError(
-            explain(
-                expected="one example without padding, in float64 on a CPU, and a LieTransformer "
-                "on SE(2) whose attention is a dot product plus an MLP of the logarithm, divided "
-                "by the number of elements",
-                found="another",
-                remedy="call the model itself",
-            )
+            "this needs one example without padding, in float64 on a CPU, and a LieTransformer on "
+            "SE(2) whose attention is a dot product plus an MLP of the logarithm, divided by the "
+            "number of elements. Otherwise call the model itself."
         )
 
 
@@ -138,7 +132,7 @@ def _in_parts(
     elements: Float[Tensor, "g m m"],
     group: Group,
 ) -> Float[Tensor, "heads g c"]:
-    """The same by PyTorch, for as many queries at a time as there is memory for."""
+    """Reference PyTorch implementation, in chunks of queries to save memory."""
     queries_at_once = max(1, _PAIRS_AT_ONCE // len(elements))
     parts = []
     for queries in elements.split(queries_at_once):

@@ -72,7 +72,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def say_nothing_to_draw(axis: Axes, what: str, why: str = "not run") -> None:
-    """In place of curves: what is not there."""
+    """A note in place of missing curves."""
     axis.text(
         0.5,
         0.5,

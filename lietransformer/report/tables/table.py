@@ -112,7 +112,7 @@ def cell_of(
 
 
 def _absence(runs: pd.DataFrame, metric: str, hours: float | None) -> str:
-    """What became of runs without a number, or what they would cost."""
+    """Why runs have no number, or what they would cost."""
     statuses = runs["status"]
     if (statuses == "missing").all():
         return not_run(hours)

@@ -4,7 +4,7 @@ _MINUS = "−"
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with so many digits after the point, and never minus zero."""
+    """A number with `decimals` digits after the point, never minus zero."""
     text = f"{value:.{decimals}f}"
     return text.lstrip("-") if float(text) == 0 else text
 

@@ -1,7 +1,7 @@
 """The engine for several seeds of one configuration at once on one device.
 
-Every seed is a run with a folder of its own, as if it had been trained alone, and its numbers are
-those that it would have alone, to rounding. Seeds go through their steps together. One that is over
+Every seed is a run with its own folder, as if it had been trained alone, with the same numbers up
+to rounding. Seeds go through their steps together. One that is over
 is left out of the steps that follow; one that diverges harms no other.
 """
 
@@ -47,7 +47,7 @@ class RunsAtOnce:
         self._experiment = Experiment(runs[0].config)
 
     def execute(self) -> list[dict[str, Any]]:
-        """Train, test and write the results of all; or go on where an earlier call was stopped.
+        """Train, test and write all results, or resume where an earlier call was stopped.
 
         Runs that are done already are left as they are.
         """
@@ -203,7 +203,7 @@ class OneRun:
         self.runs = [run]
 
     def execute(self) -> list[dict[str, Any]]:
-        """Train, test and write the result; or go on where an earlier call was stopped."""
+        """Train, test and write the result, or resume where an earlier call was stopped."""
         return [run.execute() for run in self.runs]
 
 

@@ -109,5 +109,5 @@ def _with_padding(lifted: LiftedCloud) -> LiftedCloud:
 )
 def test_refuses_what_it_does_not_compute(change: Callable[[LiftedCloud], LiftedCloud]) -> None:
     model = build(InvarianceConfig(), run=0, lift_samples=2)
-    with pytest.raises(ValueError, match="Call the model itself"):
+    with pytest.raises(ValueError, match="call the model itself"):
         attention.logits(model, change(lifted_example(model)))

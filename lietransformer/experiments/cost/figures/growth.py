@@ -88,7 +88,7 @@ def _draw_curves(axis: Axes, costs: StepCosts, cost: Cost, along: StepSize) -> N
 
 
 def _write_exponent(axis: Axes, exponent: float, colour: str, number: int) -> None:
-    """Above the panel, beside those of so many other curves."""
+    """Write an exponent above the panel, beside those of `number` other curves."""
     axis.annotate(
         f"{round(exponent, 2) + 0.0:.2f}",  # without a sign where it is zero
         (0.02 + 0.33 * number, 1.03),

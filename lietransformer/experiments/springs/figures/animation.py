@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
 
-from lietransformer.errors import UserError, explain
+from lietransformer.errors import UserError
 from lietransformer.experiments.springs.figures.pairs import (
     MODELS,
     Pair,
@@ -33,7 +33,7 @@ _DPI = 100
 
 
 def write_animation(sweep: Sweep, path: Path) -> None:
-    """Write a GIF that repeats for ever."""
+    """Write a GIF that loops forever."""
     size = trajectory_size(sweep)
     pair = find_pair(sweep, size)
     if pair is None:
@@ -84,7 +84,7 @@ def _pictures(sweep: Sweep, pair: Pair) -> Iterator[Image.Image]:
 
 def _draw_state(axis: Axes, path: np.ndarray, truth: np.ndarray, state: int) -> None:
     """Where particles are, and where they have just been; the truth in grey."""
-    # Invisible, so that the window does not move: all of the way.
+    # Whole paths, invisible, so that the axis limits stay fixed.
     for whole in (path, truth):
         axis.plot(whole[..., 0], whole[..., 1], alpha=0)
     since = max(0, state - _TRAIL)
@@ -105,9 +105,5 @@ def _in_few_colours(canvas: Any) -> Image.Image:
 
 def _missing(what: str) -> UserError:
     return UserError(
-        explain(
-            expected=f"{what} to animate",
-            found="none",
-            remedy=f"train {TRANSFORMER} and {CONVOLUTION} on springs first",
-        )
+        f"cannot animate without {what}. Train {TRANSFORMER} and {CONVOLUTION} on springs first."
     )
