@@ -90,6 +90,6 @@ include: "workflow/rules/targets.smk"
 onsuccess:
     # `make reproduce` says it itself, also where there was nothing to do.
     if "PLACES_ARE_TOLD" not in os.environ:
-        from lietransformer.report.places import places
+        from lietransformer.cli.places import places
 
         print(places(RESULTS))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from lietransformer.experiments.registry import TaskName
-from lietransformer.training.machine import describe_machine
+from lietransformer.machine import describe_machine
 
 BASELINE = Path(__file__).with_name("baseline.json")
 # A step this much slower than the committed one is marked: less could be the machine.

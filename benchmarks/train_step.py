@@ -35,10 +35,10 @@ from benchmarks.comparison import (
 from lietransformer.data.batches import to_device
 from lietransformer.experiments.qm9.properties import PROPERTIES
 from lietransformer.experiments.registry import TaskName
+from lietransformer.machine import peak_memory_gb
 from lietransformer.processes import available_cores
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment, prepare_process
-from lietransformer.training.machine import peak_memory_gb
 from lietransformer.training.step import TrainingStep
 
 WARM_UP_STEPS = 2

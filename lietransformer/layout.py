@@ -22,6 +22,9 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 from lietransformer.errors import UserError
 
 FOLDER = "published"  # within the results
+# Folders within the results in which MLflow keeps artifacts: ours, and those of its server.
+ARTIFACTS = "mlflow-artifacts"
+COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
 MANIFEST = "MANIFEST.json"
 README = "README.md"  # made from the manifest, and therefore not in it
 COPIED = ("config.json", "result.json", "metrics.jsonl")  # files of a run as they are

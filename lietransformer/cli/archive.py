@@ -147,7 +147,7 @@ def _verified(options: argparse.Namespace) -> dict[str, Any]:
     # Only now: these import torch, and training has its own processes.
     import torch
 
-    from lietransformer.training.machine import describe_machine, git_commit
+    from lietransformer.machine import describe_machine, git_commit
     from lietransformer.training.run_folder import write_json
 
     machine = describe_machine(torch.device("cpu"))

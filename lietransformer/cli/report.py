@@ -106,7 +106,7 @@ def _animation(options: argparse.Namespace) -> int:
 
 
 def _places(options: argparse.Namespace) -> int:
-    from lietransformer.report.places import places
+    from lietransformer.cli.places import places
 
     print(places(options.results))
     return 0

@@ -17,7 +17,7 @@ from lietransformer.doctor.findings import Check, Finding, listed, message, size
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import TaskName
 from lietransformer.files import PART_SUFFIX, read_json
-from lietransformer.layout import FOLDER, Archive
+from lietransformer.layout import COPIES, FOLDER, Archive
 from lietransformer.report.runs import MANIFEST, read_sweep
 from lietransformer.tracking import address
 from lietransformer.tracking.folders import HASH_TAG, SYNCED_TAG, digest_of
@@ -104,7 +104,7 @@ class Results:
         """All files except published runs and MLflow's copies."""
         files = []
         for folder, folders, names in os.walk(self.path):
-            folders[:] = set(folders) - address.COPIES - {FOLDER}
+            folders[:] = set(folders) - COPIES - {FOLDER}
             files += [Path(folder, name) for name in names]
         return sorted(files)
 

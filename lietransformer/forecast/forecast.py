@@ -17,8 +17,8 @@ from lietransformer.forecast.estimate import (
 from lietransformer.forecast.measuring import Measurements
 from lietransformer.forecast.table import aligned, duration, hours, size
 from lietransformer.layout import run_name
+from lietransformer.machine import git_commit
 from lietransformer.sweep.plan import Plan
-from lietransformer.training.machine import git_commit
 
 SCHEMA_VERSION = 1
 

@@ -20,9 +20,9 @@ import torch
 
 from lietransformer.data.batches import to_device
 from lietransformer.forecast.workload import Workload
+from lietransformer.machine import describe_machine, peak_memory_gb
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment, prepare_process
-from lietransformer.training.machine import describe_machine, peak_memory_gb
 from lietransformer.training.step import TrainingStep
 
 _WHAT_MATTERS = {

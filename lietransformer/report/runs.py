@@ -15,10 +15,9 @@ import pandas as pd
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import MEASUREMENTS, PartName
 from lietransformer.files import read_json
-from lietransformer.layout import FOLDER, Archive
+from lietransformer.layout import COPIES, FOLDER, Archive
 from lietransformer.layout import MANIFEST as ARCHIVE_MANIFEST
 from lietransformer.report.prices import Prices, read_prices
-from lietransformer.tracking.address import COPIES
 
 Status = Literal["finished", "diverged", "running", "missing"]
 Source = Literal["published", "local"]

@@ -9,9 +9,6 @@ from lietransformer.files import require_writable_name
 DEFAULT_URI = "sqlite:///results/mlflow.db"
 NO_TRACKING = "none"
 SQLITE = "sqlite:///"
-ARTIFACTS = "mlflow-artifacts"  # the folder of files beside a database
-# Folders that MLflow keeps artifacts in: ours, and those of its server unless told otherwise.
-COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
 
 
 def tracking_uri(given: str | None) -> str:

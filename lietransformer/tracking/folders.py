@@ -3,8 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from lietransformer.layout import MANIFEST
-from lietransformer.tracking.address import COPIES
+from lietransformer.layout import COPIES, MANIFEST
 from lietransformer.training.run_folder import RunFolder
 
 HASH_TAG = "lietransformer.hash"

@@ -12,8 +12,8 @@ from mlflow.exceptions import MlflowException
 
 from lietransformer.experiments.registry import TaskName
 from lietransformer.files import complete_or_absent, exclusive
+from lietransformer.layout import ARTIFACTS
 from lietransformer.tracking.address import (
-    ARTIFACTS,
     SQLITE,
     database_of,
     is_server,

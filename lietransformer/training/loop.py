@@ -16,7 +16,7 @@ from lietransformer.training.checkpoint import CheckpointFile
 from lietransformer.training.config import RunConfig
 from lietransformer.training.display import Display
 from lietransformer.training.experiment import Experiment, prepare_process
-from lietransformer.training.machine import monitoring
+from lietransformer.training.monitoring import monitoring
 from lietransformer.training.run_folder import RunFolder
 from lietransformer.training.state import Diverged, RunState
 from lietransformer.training.step import TrainingStep

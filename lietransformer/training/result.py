@@ -3,10 +3,10 @@
 import time
 from typing import Any
 
+from lietransformer.machine import describe_machine, git_commit, peak_memory_gb
 from lietransformer.training.checkpoint import Progress
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
-from lietransformer.training.machine import describe_machine, git_commit, peak_memory_gb
 from lietransformer.training.run_folder import SCHEMA_VERSION
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lietransformer.cli import main
-from lietransformer.report.places import places
+from lietransformer.cli.places import places
 from tests.report.synthetic import Results, write_json
 
 

@@ -13,12 +13,12 @@ from lietransformer.experiments.cost.cost import Step, cost_of
 from lietransformer.experiments.cost.steps import steps
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig, lift
+from lietransformer.machine import describe_machine, git_commit
 from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
 from lietransformer.nn.lieconv import LieConv
 from lietransformer.pairs import NeighbourhoodConfig, PairGeometry, pair_geometry
 from lietransformer.progress import progress
 from lietransformer.rng import normal, stream
-from lietransformer.training.machine import describe_machine, git_commit
 
 SCHEMA_VERSION = 2
 # Its elements are points, so that the set has exactly the size that is asked for. How a layer's

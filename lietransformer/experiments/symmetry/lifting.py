@@ -10,9 +10,9 @@ from lietransformer.clouds import PointCloud
 from lietransformer.experiments.symmetry.lifting_config import LiftingConfig
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig, lift
+from lietransformer.machine import git_commit
 from lietransformer.pairs import NeighbourhoodConfig, choose_neighbours
 from lietransformer.rng import stream, uniform
-from lietransformer.training.machine import git_commit
 
 SCHEMA_VERSION = 1
 _GROUP = "SE(2)"

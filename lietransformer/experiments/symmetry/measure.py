@@ -18,11 +18,11 @@ from lietransformer.experiments.symmetry.attention import logits
 from lietransformer.experiments.symmetry.config import InvarianceConfig
 from lietransformer.groups import get_group
 from lietransformer.lift import LiftConfig
+from lietransformer.machine import describe_machine, git_commit, peak_memory_gb
 from lietransformer.models import LieTransformer, LieTransformerConfig
 from lietransformer.nn.attention import AttentionConfig
 from lietransformer.progress import progress
 from lietransformer.rng import stream
-from lietransformer.training.machine import describe_machine, git_commit, peak_memory_gb
 
 SCHEMA_VERSION = 1
 _GROUP = "SE(2)"

@@ -20,7 +20,7 @@ from lietransformer.training.cuda_graphs import Recorder
 from lietransformer.training.display import Display
 from lietransformer.training.experiment import Experiment, prepare_process
 from lietransformer.training.loop import STEPS_BETWEEN_READS, Run
-from lietransformer.training.machine import monitoring
+from lietransformer.training.monitoring import monitoring
 from lietransformer.training.multi_seed.conditions import reason_against
 from lietransformer.training.multi_seed.stack import Stack
 from lietransformer.training.state import Diverged, RunState

@@ -1,12 +1,9 @@
-"""On what and with what a run was computed."""
+"""The machine, the versions and the commit that something is computed with."""
 
 import os
 import platform
 import subprocess
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,11 +11,7 @@ from typing import Any
 import psutil
 import torch
 
-from lietransformer.errors import UserError
-from lietransformer.training.run_folder import append_line, drop_incomplete_line
-
 _PACKAGES = ("lietransformer", "torch", "numpy", "h5py")
-_SECONDS_BETWEEN_SAMPLES = 10.0
 
 
 def describe_machine(device: torch.device) -> dict[str, Any]:
@@ -56,45 +49,6 @@ def peak_memory_gb() -> float:
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) * 1024 / 1e9
     return psutil.Process().memory_info().rss / 1e9
-
-
-@contextmanager
-def monitoring(path: Path, device: torch.device) -> Iterator[None]:
-    """Write load and memory to a file of JSON lines from time to time, in the background.
-
-    The names are those that the tracking UI shows as system metrics.
-    """
-    drop_incomplete_line(path)
-    over = threading.Event()
-    process = psutil.Process()
-    process.cpu_percent()  # the first call only starts the clock
-
-    def watch() -> None:
-        while not over.wait(_SECONDS_BETWEEN_SAMPLES):
-            with suppress(UserError):  # a full disk is for the run to report
-                append_line(path, _sample(process, device))
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        with suppress(UserError):
-            append_line(path, _sample(process, device))
-
-
-def _sample(process: psutil.Process, device: torch.device) -> dict[str, Any]:
-    sample = {
-        "time": time.time(),
-        "system/cpu_utilization_percentage": process.cpu_percent(),
-        "system/memory_usage_megabytes": process.memory_info().rss / 1e6,
-        "system/memory_available_megabytes": psutil.virtual_memory().available / 1e6,
-    }
-    if device.type == "cuda":
-        sample["system/gpu_memory_usage_megabytes"] = torch.cuda.memory_allocated(device) / 1e6
-    return sample
 
 
 def _processor() -> str:
