@@ -31,8 +31,7 @@ from benchmarks.train_step import RowFailed, generate, paper_config, run_config
 from lietransformer.experiments.constellations.dataset import ConstellationsConfig
 from lietransformer.experiments.qm9.dataset import QM9Config
 from lietransformer.experiments.springs.dataset import SpringsConfig
-from lietransformer.forecast.estimate import subject_of
-from lietransformer.forecast.workload import workload
+from lietransformer.forecast.workload import planned, workload
 from lietransformer.processes import available_cores
 from lietransformer.sweep.jobs import Configuration
 from lietransformer.sweep.plan import Plan
@@ -125,7 +124,8 @@ def shares(row: Row, data: Path) -> tuple[float, float]:
 
 def sweep(folder: Path, threads: int) -> Plan:
     """What threads are compared by."""
-    return Plan(resolve(_SWEEP | {"compute": {"threads": threads}}, _TIERS), folder)
+    compute = {"device": "cpu", "threads": threads}
+    return Plan(resolve(_SWEEP | {"compute": compute}, _TIERS), folder)
 
 
 def seconds_of_all_runs(folder: Path, threads: int) -> float:
@@ -142,7 +142,7 @@ def seconds_of_all_runs(folder: Path, threads: int) -> float:
 def _seconds_of_runs(plan: Plan, configuration: Configuration, folder: Path) -> float:
     data = {"data": folder / f"{configuration.task}.h5"}
     given = replace(configuration, settings=configuration.settings | data)
-    _, config, work = subject_of(plan, given, "cpu")
+    config, work = planned(plan, given)
     prepare_process(config)
     experiment = Experiment(config)
     step = TrainingStep(experiment, experiment.optimiser())

@@ -16,9 +16,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "forecast",
         help="say what the sweep will take: time, memory, disk",
-        description="Train each model of the sweep for a few steps on this machine, and say how "
-        "many jobs there are and what time, memory and disk they will take. Run it where "
-        "`snakemake` is run, with the same --configfile and --config.",
+        description="Measure a few training steps of each model on this machine, and print the "
+        "time, memory and disk that the sweep takes. Run it where `snakemake` is run, with the "
+        "same --configfile and --config. Measurements are kept in forecast.json in the results "
+        "until the commit changes; remove the file to measure again.",
     )
     parser.add_argument(
         "--configfile",
@@ -47,62 +48,38 @@ def add_parser(commands: Any) -> None:
         help="jobs at once (default: what the cores allow)",
     )
     parser.add_argument(
-        "--seconds",
-        type=float,
-        default=2.0,
-        help="how long to time training steps of each model, at least three (default: 2)",
-    )
-    parser.add_argument(
-        "--speed",
-        type=Path,
-        metavar="FILE",
-        help="do not measure; take the speeds of this forecast.json, perhaps of another machine",
-    )
-    parser.add_argument(
         "--gflops",
         type=_rate,
         metavar="RATE",
-        help="forecast for a machine of this speed: GFLOP/s of float32 matrix products in a job; "
-        "on a GPU a lower bound, which leaves out the time of launching kernels",
-    )
-    parser.add_argument(
-        "--out", type=Path, help="where to keep the forecast (default: forecast.json in results)"
+        help="GPU-hours on a GPU of this speed: GFLOP/s of float32 matrix products; a lower bound, "
+        "without the launching of kernels",
     )
     parser.add_argument(
         "--prices",
         type=Path,
         metavar="FILE",
         help="with --gflops: also write the GPU-hours of one run of each configuration, published "
-        "or not, to this file; a lower bound",
+        "or not, to this file",
     )
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="measure nothing; put the forecast that was kept beside what finished runs took",
+        help="also print what finished runs took beside their forecast",
     )
     parser.set_defaults(run=_forecast)
 
 
 def _rate(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
+    if not 0 < float(text) < float("inf"):
         raise argparse.ArgumentTypeError("expected a number above 0")
-    return number
+    return float(text)
 
 
 def _forecast(options: argparse.Namespace) -> int:
     if options.prices is not None and options.gflops is None:
         raise UserError("--prices needs the speed of the GPU. Give it by --gflops, as in 15000.")
-    kept = options.out or options.results / "forecast.json"
-    if options.compare:
-        from lietransformer.forecast.comparison import compare, read_forecast, text
-
-        forecast = read_forecast(kept)
-        print(text(compare(forecast, options.results), forecast))
-        return 0
-
     from lietransformer.forecast.forecast import Forecast
-    from lietransformer.forecast.measuring import Measurements, measure_all, subjects_of
+    from lietransformer.forecast.speed import measure_all
     from lietransformer.processes import available_cores
     from lietransformer.settings import read_settings
     from lietransformer.sweep.plan import Plan
@@ -117,16 +94,12 @@ def _forecast(options: argparse.Namespace) -> int:
     if options.prices is not None:  # of every run, also of those that are published
         sweep = sweep.model_copy(update={"published": "ignore"})
     plan = Plan(sweep, options.results)
-    if options.speed is None:
-        measured = measure_all(plan, options.seconds)
-    else:
-        measured = Measurements.read(options.speed)
-        measured.require(list(subjects_of(plan, measured.device)), options.speed)
+    speeds = measure_all(plan, options.results / "forecast.json")
     at_once = options.jobs or max(1, available_cores() // sweep.compute.threads)
-    made = Forecast(plan, measured, jobs_at_once=at_once, gflops=options.gflops)
-    write_json(kept, made.stored())
+    made = Forecast(plan, speeds, at_once=at_once, gflops=options.gflops)
     if options.prices is not None:
         write_json(options.prices, made.prices())
     print(made.text())
-    print(f"Kept in {kept}; `lietransformer forecast --compare` puts the runs beside it.")
-    return 1 if made.total.unknown else 0
+    if options.compare:
+        print("", made.comparison(), sep="\n")
+    return 0

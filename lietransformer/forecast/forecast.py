@@ -1,177 +1,191 @@
-"""A forecast as it is kept and shown."""
+"""From measured speeds and a plan to core-hours or GPU-hours, wall time, memory and disk."""
 
-from dataclasses import asdict
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from lietransformer.forecast.estimate import (
-    Row,
-    added_up,
-    dataset_jobs,
-    invariance_jobs,
-    rows,
-    training_jobs,
-    verification_jobs,
-    wall_seconds,
-)
-from lietransformer.forecast.measuring import Measurements
-from lietransformer.forecast.table import aligned, duration, hours, size
+from lietransformer.forecast.speed import Speed, subject
+from lietransformer.forecast.workload import Workload, planned
 from lietransformer.layout import run_name
 from lietransformer.machine import git_commit
+from lietransformer.sweep.jobs import Pack
 from lietransformer.sweep.plan import Plan
 
-SCHEMA_VERSION = 1
+_PRICES_SCHEMA_VERSION = 1
+# What a price is: in the prices file, and below the printed forecast.
+_GPU = "GPU of {gflops:,.0f} GFLOP/s (float32)"
+_SCALED = (
+    "GPU-h: hours of a {gpu}, scaled by its speed in matrix products: a lower bound, which leaves "
+    "out the time of launching kernels."
+)
+_NOT_INCLUDED = (
+    "Not included: queueing; datasets (minutes and 0.5 GB at the paper's sizes); measurements, "
+    "tables and figures (minutes)."
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training job of the workflow."""
+
+    pack: Pack
+    run_seconds: float  # of each run: training, evaluations and tests
+    seconds: float  # of the whole job
+    may_stop_early: bool  # whether these are upper bounds
+    memory_gb: float  # at its peak
+    disk_bytes: float  # of the run folders
+
+    @property
+    def part(self) -> str:
+        """The part of the sweep; the first one if several need the job."""
+        return next(iter(self.pack.configuration.parts))
+
+    @property
+    def is_done(self) -> bool:
+        return self.pack.summary.exists()
 
 
 class Forecast:
-    """What a sweep will take.
+    """The cost of a sweep.
 
     Args:
         plan: the sweep.
-        measured: speeds, as they were measured.
-        jobs_at_once: how many jobs run at a time.
-        gflops: speed of the machine that is forecast for; None: that which was measured.
+        speeds: the speed of each subject.
+        at_once: jobs that run at the same time.
+        gflops: GFLOP/s of the GPU to forecast for; None: the machine that was measured.
     """
 
     def __init__(
-        self, plan: Plan, measured: Measurements, *, jobs_at_once: int, gflops: float | None = None
+        self, plan: Plan, speeds: Mapping[str, Speed], *, at_once: int, gflops: float | None = None
     ) -> None:
-        self.plan = plan
-        self.measured = measured
-        self.jobs_at_once = jobs_at_once
-        self.gflops = gflops
-        self.device = measured.device
-        speeds = measured if gflops is None else measured.scaled(gflops)
-        self.jobs = [
-            *dataset_jobs(plan, speeds.datasets),
-            *training_jobs(plan, speeds.models, speeds.datasets, self.device),
-            *invariance_jobs(plan, speeds.invariance),
-            *verification_jobs(plan),
-        ]
-        self.total = added_up("total", self.jobs)
-        self.wall = wall_seconds(self.jobs, jobs_at_once)
+        self.plan, self.at_once, self.gflops = plan, at_once, gflops
+        runs = {each.folder: planned(plan, each) for each in plan.trained}
+        on_gpu = gflops is not None or any(run.device == "cuda" for run, _ in runs.values())
+        self.unit, self._cores = ("GPU-h", 1) if on_gpu else ("core-h", plan.config.compute.threads)
+        self.jobs, used = [], set()
+        for pack in plan.packs.values():
+            run, work = runs[pack.configuration.folder]
+            speed = speeds[subject(run, work)]
+            self.jobs.append(_job(pack, work, speed, speed.gflops / (gflops or speed.gflops)))
+            used.add(speed)
+        self._processors = ", ".join(sorted({speed.processor for speed in used}))
+        self._measured = min((speed.measured for speed in used), default="")
 
-    def stored(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "git_commit": git_commit(),
-            "tier": self.plan.config.tier,
-            "device": self.device,
-            "threads": self.plan.config.compute.threads,
-            "jobs_at_once": self.jobs_at_once,
-            "gflops": self.gflops,
-            "wall_seconds": self.wall,
-            "total": asdict(self.total),
-            "parts": [asdict(row) for row in rows(self.jobs, "part")],
-            "jobs": [asdict(job) for job in self.jobs],
-            "measurements": self.measured.stored(),
-        }
+    @property
+    def wall_seconds(self) -> float:
+        """Time until the last job ends, if each starts as soon as another ends."""
+        ends = [0.0] * self.at_once
+        for job in self.jobs:
+            if not job.is_done:
+                heapq.heapreplace(ends, ends[0] + job.seconds)
+        return max(ends)
 
     def prices(self) -> dict[str, Any]:
         """GPU-hours of one run of each configuration, by its name, as JSON."""
-        by_name = {job.name: job for job in self.jobs}
-        seconds = {}
-        for summary, pack in self.plan.packs.items():
-            job = by_name[summary.relative_to(self.plan.results).as_posix()]
-            if job.seconds is not None:
-                seconds[run_name(pack.configuration.labels)] = job.seconds / len(job.seeds)
-        machines = [speed.machine for speed in self.measured.models.values() if speed]
-        processors = {machine["gpu"] or machine["processor"] for machine in machines}
+        assert self.gflops is not None
+        hours = {
+            run_name(job.pack.configuration.labels): job.seconds / len(job.pack.seeds) / 3600
+            for job in self.jobs
+        }
         return {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": _PRICES_SCHEMA_VERSION,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "git_commit": git_commit(),
-            "gpu": f"GPU of {self.gflops:,.0f} GFLOP/s (float32)",
-            "measured_on": ", ".join(sorted(processors)),
-            "hours": {name: float(f"{each / 3600:.3g}") for name, each in seconds.items()},
+            "gpu": _GPU.format(gflops=self.gflops),
+            "measured_on": self._processors,
+            "hours": {name: float(f"{each:.3g}") for name, each in hours.items()},
         }
 
     def text(self) -> str:
-        """For reading: a table by part, one by model, and what they are worth."""
-        by_part = rows(self.jobs, "part")
-        by_model = rows([job for job in self.jobs if job.trains], "trains")
-        unit = "GPU-h" if self.device == "cuda" else "core-h"
-        heads = ("jobs", "done", "runs", unit, "longest job", "memory", "disk")
-        tables = [
-            aligned([(name, *heads), *(self._cells(row) for row in lines)])
-            for name, lines in (
-                ("part", [*by_part, self.total]),
-                ("model", by_model),
-            )
-        ]
-        left = f"{hours(self._cost(self.total.left))} {unit}"
-        wall = f"Wall time of what is left ({left}) with {self.jobs_at_once} jobs at a time: "
-        return "\n".join(["\n\n".join(tables), "", wall + duration(self.wall), *self._notes()])
-
-    def _cost(self, seconds: float) -> float:
-        """Core-seconds or GPU-seconds."""
-        return seconds * (1 if self.device == "cuda" else self.plan.config.compute.threads)
-
-    def _cells(self, row: Row) -> tuple[str, ...]:
-        most = "≤ " if row.may_stop_early else ""
-        known = row.jobs > row.unknown
-        cost = hours(self._cost(row.seconds)) + (" + ?" if row.unknown else "")
+        """A table by part of the sweep, the wall time, and notes."""
+        heads = ("part", "jobs", "done", "runs", self.unit, "longest job", "memory", "disk")
+        rows = [heads, *(self._row(part, jobs) for part, jobs in self._parts().items())]
+        left = self._hours(job.seconds for job in self.jobs if not job.is_done)
         return (
-            row.name,
-            f"{row.jobs:,}",
-            f"{row.done:,}",
-            f"{row.runs:,}" if row.runs else "–",
-            most + cost if known else "?",
-            most + duration(row.longest) if known else "?",
-            f"{row.memory_gb:.1f} GB" if row.memory_gb else "–",
-            size(row.disk_bytes) if row.disk_bytes else "–",
+            f"{_table(rows)}\n\nWall time of what is left ({left}) with {self.at_once} jobs at a "
+            f"time: {self.wall_seconds / 3600:,.2f} h\n\n" + "\n".join(self._notes())
         )
 
-    def _notes(self) -> list[str]:
-        speeds = [speed for speed in self.measured.models.values() if speed is not None]
-        notes = ["", *self._published()]
-        if speeds:
-            machine, spread = speeds[0].machine, max(s.slowest / s.fastest for s in speeds)
-            processor = machine["gpu"] or machine["processor"]
-            times = sorted(speed.measured for speed in speeds)
-            notes.append(
-                f"Measured on {machine['host']} ({processor}, {machine['cores']} cores), "
-                f"{times[0]} to {times[-1]}, one process at a time: "
-                f"{len(speeds)} models, {min(s.steps for s in speeds)} or more training steps and "
-                "an evaluation each."
+    def comparison(self) -> str:
+        """A table of what finished runs were forecast to take and took."""
+        rows = [("part", "finished", "forecast", "took", "took/forecast")]
+        for part, jobs in self._parts().items():
+            runs = [(job, run.result()) for job in jobs for run in job.pack.runs if run.is_done]
+            forecast = [job.run_seconds for job, _ in runs]
+            took = [sum(result["seconds"].values()) for _, result in runs]
+            ratio = f"{sum(took) / sum(forecast):.2f}" if runs else "–"
+            rows.append((part, f"{len(runs)}", self._hours(forecast), self._hours(took), ratio))
+        return _table(rows)
+
+    def _parts(self) -> dict[str, list[Job]]:
+        """The jobs of each part, and all of them as the last."""
+        parts: dict[str, list[Job]] = {}
+        for job in self.jobs:
+            parts.setdefault(job.part, []).append(job)
+        return {**parts, "total": self.jobs}
+
+    def _row(self, name: str, jobs: list[Job]) -> tuple[str, ...]:
+        most = "≤ " if any(job.may_stop_early for job in jobs) else ""
+        return (
+            name,
+            f"{len(jobs)}",
+            f"{sum(job.is_done for job in jobs)}",
+            f"{sum(len(job.pack.seeds) for job in jobs)}",
+            most + self._hours(job.seconds for job in jobs),
+            f"{most}{max((job.seconds for job in jobs), default=0) / 3600:,.2f} h",
+            f"{max((job.memory_gb for job in jobs), default=0):.1f} GB",
+            f"{sum(job.disk_bytes for job in jobs) / 1e9:,.2f} GB",
+        )
+
+    def _hours(self, seconds: Iterable[float]) -> str:
+        return f"{sum(seconds) * self._cores / 3600:,.2f} {self.unit}"
+
+    def _notes(self) -> Iterator[str]:
+        """What the numbers rest on, and what they leave out."""
+        if self.jobs:
+            yield (
+                f"Measured on {self._processors} since {self._measured}, one process at a time. "
+                "Jobs that share a machine are slower."
             )
-            notes.append(
-                f"Steps of one model differed by up to a factor of {spread:.1f}. Jobs that share a "
-                "machine also share its memory and caches, and are slower than one alone."
-            )
-            load = self.measured.load
-            if load is not None and load > machine["cores"] / 2:
-                waiting = "counts" if speeds[0].clock == "wall" else "does not count, sharing does"
-                notes.append(
-                    f"The machine was busy (load {load:.1f}) when this was measured. Waiting for a "
-                    f"core {waiting}: expect less where it is not."
-                )
         if self.gflops is not None:
-            notes.append(
-                f"Scaled to a machine of {self.gflops:,.0f} GFLOP/s in float32 matrix products, as "
-                "if all else were in proportion. For a GPU this is a lower bound: small kernels "
-                "and their launches take longer."
-            )
-        if self.total.may_stop_early:
-            notes.append("≤: some runs stop when they get no better; these are the most they take.")
-        if self.total.unknown:
-            notes.append(f"?: {self.total.unknown} jobs could not be measured.")
-        notes.append(
-            "Not in it: waiting in a queue, the cost of layers, tables and figures (minutes), "
-            "failed jobs."
-        )
-        return notes
-
-    def _published(self) -> list[str]:
-        """What is not trained here, and why."""
+            yield _SCALED.format(gpu=_GPU.format(gflops=self.gflops))
+        if any(job.may_stop_early for job in self.jobs):
+            yield "≤: some runs stop when validation no longer improves."
         runs = self.plan.manifest()["runs"]
-        used = sum(run["source"] == "published" for run in runs)
-        notes = [f"{used} of {len(runs)} runs are published and cost nothing."] if used else []
+        if used := sum(run["source"] == "published" for run in runs):
+            yield f"{used} of {len(runs)} runs are published and cost nothing."
         if self.plan.left_out:
-            notes.append(
+            yield (
                 f"{self.plan.left_out} runs are neither published nor trained, because `published` "
                 "is `only`; --config published=use says what they cost."
             )
-        return notes
+        if self.plan.verifies:
+            yield f"Verification takes up to {self.plan.config.verification.budget} more."
+        yield _NOT_INCLUDED
+
+
+def _job(pack: Pack, work: Workload, speed: Speed, factor: float) -> Job:
+    """The cost of a job, with its seconds multiplied by a factor."""
+    run_seconds = factor * (
+        work.steps * speed.step
+        + work.validations * work.validated * speed.validation
+        + work.weights * work.tested * work.test_cost * speed.test
+    )
+    kept = work.weights * (speed.weight_bytes + work.tested * work.test_cost * speed.test_bytes)
+    return Job(
+        pack=pack,
+        run_seconds=run_seconds,
+        seconds=factor * speed.start + len(pack.seeds) * run_seconds,
+        may_stop_early=work.may_stop_early,
+        memory_gb=speed.memory_gb,
+        disk_bytes=len(pack.seeds) * kept,
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows in columns, the first aligned left and all others right."""
+    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    form = f"{{:<{first}}}" + "".join(f"  {{:>{width}}}" for width in others)
+    return "\n".join(form.format(*row) for row in rows)

@@ -1,4 +1,4 @@
-"""How much a run has to do, in numbers of steps and examples."""
+"""How many steps, evaluations and tests a run has."""
 
 import math
 from dataclasses import dataclass
@@ -8,35 +8,41 @@ from lietransformer.experiments.constellations.dataset import TEST_SETS, Constel
 from lietransformer.experiments.qm9.dataset import QM9Config
 from lietransformer.experiments.qm9.sources.molecules import CHARACTERIZED
 from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.settings import validated
+from lietransformer.sweep.jobs import Configuration, Dataset
+from lietransformer.sweep.plan import Plan
 from lietransformer.training.config import RunConfig
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What a run does.
+    """The work of one run."""
 
-    Attributes:
-        steps: of training, if it is not stopped early.
-        may_stop_early: whether it ends when it gets no better.
-        validations: how often it is evaluated.
-        validated: examples of each evaluation.
-        tested: examples of a test set.
-        test_cost: what all tests of one set of weights cost, in tests of `tested` examples that
-            are evaluated like those for validation.
-        weights: sets of weights that are tested.
-    """
+    steps: int  # of training, if the run does not stop early
+    may_stop_early: bool  # whether it stops when validation no longer improves
+    validations: int  # evaluations on the validation set
+    validated: int  # examples in each of them
+    tested: int  # examples in a test set
+    test_cost: float  # of all test sets together, in units of the first
+    weights: int  # sets of weights that are tested and kept
 
-    steps: int
-    may_stop_early: bool
-    validations: int
-    validated: int
-    tested: int
-    test_cost: float
-    weights: int
+
+def planned(plan: Plan, configuration: Configuration) -> tuple[RunConfig, Workload]:
+    """The settings of a configuration's first run, and its workload."""
+    compute, seed = plan.config.compute, configuration.seeds[0]
+    where = {"device": compute.device, "threads": compute.threads, "seed": seed}
+    run = validated(RunConfig, {**configuration.settings, **where})
+    return run, workload(run, generator_settings(plan.datasets[configuration.task]))
+
+
+def generator_settings(dataset: Dataset) -> Any:
+    """All settings of a dataset, with the paper's values where the sweep gives none."""
+    configs: dict[str, Any] = {"constellations": ConstellationsConfig, "springs": SpringsConfig}
+    return configs.get(dataset.kind, QM9Config).model_validate(dataset.settings)
 
 
 def workload(run: RunConfig, data: Any) -> Workload:
-    """What a run does with a dataset of these settings."""
+    """The work of a run on a dataset with these generator settings."""
     train, validation, test, test_cost = _sizes(run, data)
     steps = run.epochs * math.ceil(train / min(run.batch_size, train))
     return Workload(
@@ -55,8 +61,8 @@ def _sizes(run: RunConfig, data: Any) -> tuple[int, int, int, float]:
     if isinstance(data, ConstellationsConfig):
         return run.n_train or data.train, data.validation, data.test, float(sum(TEST_SETS.values()))
     if isinstance(data, SpringsConfig):
-        assert run.n_train is not None  # which the settings insist on
-        # A trajectory costs what its steps do, and there are short ones and long ones.
+        assert run.n_train is not None  # RunConfig requires it for springs
+        # The second test set has longer trajectories; cost is proportional to their steps.
         long = (data.long_chunk - 1) / (data.chunk - 1)
         return run.n_train, min(run.n_train, data.validation), data.test, 1 + long
     assert isinstance(data, QM9Config)
