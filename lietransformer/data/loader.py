@@ -92,7 +92,7 @@ class Loader(Generic[B]):
                 batch = self.examples.take(numbers)
                 if self.augmentation != "none":
                     generator = stream(self.augmentation_seed, "augmentation", epoch, number)
-                    batch = batch.augmented(self.augmentation, generator=generator)  # type: ignore[assignment]
+                    batch = batch.augmented(self.augmentation, generator=generator)
                 yield batch
 
 

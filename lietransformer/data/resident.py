@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from lietransformer.data.batches import B, SpringBatch, rows, to_device
+from lietransformer.data.batches import B, rows, to_device
 from lietransformer.data.examples import Examples
 from lietransformer.device import send
 
@@ -26,9 +26,8 @@ class ResidentExamples(Examples[B]):
         self.sizes = examples.sizes
         self._device = device
         # Real points come first, as in every batch.
-        self._points = (
-            None if isinstance(everything, SpringBatch) else everything.mask.sum(dim=1).numpy()
-        )
+        points = everything.points
+        self._points = None if points is None else points.numpy()
         self._everything = to_device(everything, device)
 
     def __len__(self) -> int:
@@ -36,9 +35,9 @@ class ResidentExamples(Examples[B]):
 
     def take(self, numbers: np.ndarray) -> B:
         batch = rows(self._everything, send(torch.from_numpy(numbers), self._device))
-        if self._points is None or isinstance(batch, SpringBatch):
+        if self._points is None:
             return batch
-        return batch.first_points(int(self._points[numbers].max(initial=0)))  # type: ignore[return-value]
+        return batch.first_points(int(self._points[numbers].max(initial=0)))
 
 
 def resident(examples: Examples[B], device: torch.device) -> Examples[B]:

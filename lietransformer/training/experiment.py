@@ -10,21 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from lietransformer.data.batches import to_device
-from lietransformer.data.examples import (
-    ConstellationExamples,
-    Examples,
-    FirstExamples,
-    MoleculeExamples,
-    SpringExamples,
-)
+from lietransformer.data.examples import Examples, FirstExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.resident import resident
 from lietransformer.errors import UserError
 from lietransformer.experiments.constellations.dataset import TEST_SETS
+from lietransformer.experiments.constellations.examples import ConstellationExamples
 from lietransformer.experiments.constellations.task import ConstellationsTask
+from lietransformer.experiments.qm9.examples import MoleculeExamples
 from lietransformer.experiments.qm9.task import QM9Task
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.examples import SpringExamples
 from lietransformer.experiments.springs.task import SpringsTask
 from lietransformer.experiments.task import Evaluation, Task
 from lietransformer.models import count_parameters

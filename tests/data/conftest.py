@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.data.examples import ConstellationExamples, MoleculeExamples, SpringExamples
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.constellations.examples import ConstellationExamples
+from lietransformer.experiments.qm9.examples import MoleculeExamples
+from lietransformer.experiments.springs.examples import SpringExamples
 
 
 @pytest.fixture

@@ -12,15 +12,13 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from lietransformer.data.examples import (
-    ConstellationExamples,
-    Examples,
-    MoleculeExamples,
-    SpringExamples,
-)
+from lietransformer.data.examples import Examples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.constellations.examples import ConstellationExamples
+from lietransformer.experiments.qm9.examples import MoleculeExamples
+from lietransformer.experiments.springs.examples import SpringExamples
 from tests.data.batches import same
 
 
@@ -205,7 +203,7 @@ def test_random_access_does_not_read_the_whole_file(qm9_file: Path) -> None:
     program = """
 import re, sys
 import numpy as np
-from lietransformer.data.examples import MoleculeExamples
+from lietransformer.experiments.qm9.examples import (MoleculeExamples)
 from lietransformer.data.reader import DatasetFile
 
 def kilobytes(name):

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from lietransformer.data.augmentation import Augmentation, augment
-from lietransformer.data.examples import ConstellationExamples, MoleculeExamples, SpringExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.constellations.examples import ConstellationExamples
+from lietransformer.experiments.qm9.examples import MoleculeExamples
+from lietransformer.experiments.springs.examples import SpringExamples
 from tests.cases import seeded
 from tests.data.batches import same
 

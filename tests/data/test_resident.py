@@ -8,17 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from lietransformer.data.examples import (
-    ConstellationExamples,
-    Examples,
-    FirstExamples,
-    MoleculeExamples,
-    SpringExamples,
-)
+from lietransformer.data.examples import Examples, FirstExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.resident import ResidentExamples, resident, resident_within
 from lietransformer.device import send
+from lietransformer.experiments.constellations.examples import ConstellationExamples
+from lietransformer.experiments.qm9.examples import MoleculeExamples
+from lietransformer.experiments.springs.examples import SpringExamples
 
 CPU = torch.device("cpu")
 

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from lietransformer.clouds import PointCloud
-from lietransformer.data.batches import ConstellationBatch
-from lietransformer.data.examples import ConstellationExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.constellations.examples import (
+    ConstellationBatch,
+    ConstellationExamples,
+)
 from lietransformer.experiments.constellations.task import ConstellationsTask
 from lietransformer.experiments.registry import get_preset
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from lietransformer.data.augmentation import augment
-from lietransformer.data.examples import MoleculeExamples
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.qm9.examples import MoleculeExamples
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES, atomic_references
 from lietransformer.experiments.qm9.sources.package import read_package
 from lietransformer.reference import qm9_uncharacterized

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from lietransformer.clouds import PointCloud
-from lietransformer.data.examples import MoleculeExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.qm9.examples import MoleculeExamples
 from lietransformer.experiments.qm9.task import QM9Task, element_features
 
 

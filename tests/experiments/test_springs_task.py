@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lietransformer.data.batches import SpringBatch
-from lietransformer.data.examples import SpringExamples
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.springs.examples import SpringBatch, SpringExamples
 from lietransformer.experiments.springs.task import RolloutErrors, SpringsTask
 from lietransformer.lift import LiftConfig
 from lietransformer.models import LieTransformer, LieTransformerConfig

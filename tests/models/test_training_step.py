@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from lietransformer.data.examples import ConstellationExamples, MoleculeExamples, SpringExamples
 from lietransformer.data.reader import DatasetFile
+from lietransformer.experiments.constellations.examples import ConstellationExamples
 from lietransformer.experiments.constellations.task import ConstellationsTask
 from lietransformer.experiments.preset import Preset
+from lietransformer.experiments.qm9.examples import MoleculeExamples
 from lietransformer.experiments.qm9.task import QM9Task
 from lietransformer.experiments.registry import presets
+from lietransformer.experiments.springs.examples import SpringExamples
 from lietransformer.experiments.springs.task import SpringsTask
 from lietransformer.experiments.task import Task
 from tests.cases import seeded

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.clouds import PointCloud
-from lietransformer.data.batches import ConstellationBatch
+from lietransformer.experiments.constellations.examples import ConstellationBatch
 from lietransformer.experiments.task import Task, total
 
 

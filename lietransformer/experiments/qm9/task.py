@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.clouds import PointCloud
-from lietransformer.data.batches import MoleculeBatch
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.qm9.examples import MoleculeBatch
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
 from lietransformer.experiments.task import Task, total
 

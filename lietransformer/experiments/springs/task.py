@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lietransformer.data.batches import SpringBatch
 from lietransformer.dynamics import (
     DirectDynamics,
     HamiltonianDynamics,
@@ -22,6 +21,7 @@ from lietransformer.dynamics import (
 )
 from lietransformer.errors import require_choice
 from lietransformer.experiments.preset import SpringsPrediction
+from lietransformer.experiments.springs.examples import SpringBatch
 from lietransformer.experiments.task import Evaluation, Task
 
 _DYNAMICS: dict[str, type[LearntDynamics]] = {
