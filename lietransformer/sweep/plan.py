@@ -181,7 +181,7 @@ class Plan:
         return as_sets(getattr(self.config, name))
 
     def manifest(self) -> dict[str, Any]:
-        """What belongs to this sweep, for those who read the results: see `analysis`."""
+        """What belongs to this sweep, for those who read the results: see `report.runs`."""
         # Without these, whose change would remake all tables with the same numbers.
         how = {"compute", "published", "verification"}
         # For comparison with those that are trained again.
