@@ -55,7 +55,8 @@ _HOMES = {
     "presets": "experiments.registry",
     "register_group": "groups",
 }
-__all__ = [*_HOMES, "__version__", "groups"]
+__all__ = ["__version__", "groups"]
+__all__ += list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
