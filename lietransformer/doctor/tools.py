@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from lietransformer.dispatch import SWITCH
 from lietransformer.doctor.findings import Finding
 from lietransformer.kernels import build as library
 
@@ -38,11 +39,11 @@ def check() -> Iterator[Finding]:
 
 def _compiler() -> Finding:
     compiler = " ".join(library.find_compiler())
-    if os.environ.get(library.SWITCH) == "0":
+    if os.environ.get(SWITCH) == "0":
         return Finding(
             "note",
-            f"{library.SWITCH}=0: models are computed without C code, more slowly on a CPU",
-            f"unset {library.SWITCH} unless that is meant",
+            f"{SWITCH}=0: models are computed without C code, more slowly on a CPU",
+            f"unset {SWITCH} unless that is meant",
         )
     if not compiler:
         return Finding(

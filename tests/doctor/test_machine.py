@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lietransformer.dispatch import SWITCH
 from lietransformer.doctor import hardware, storage, tools, versions
 from lietransformer.doctor.hardware import Gpus, judge_gpus, judge_memory
-from lietransformer.kernels import build as library
 from tests.doctor.folders import levels, the
 from tests.requirements import needs_compiler
 
@@ -112,12 +112,12 @@ def test_hidden_gpus_are_seen_to_be_hidden(monkeypatch: pytest.MonkeyPatch) -> N
 
 @needs_compiler
 def test_the_compiler_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(library.SWITCH, raising=False)
+    monkeypatch.delenv(SWITCH, raising=False)
     assert next(tools.check()).level == "ok"
 
 
 def test_compilers_of_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(library.SWITCH, raising=False)
+    monkeypatch.delenv(SWITCH, raising=False)
     monkeypatch.setenv("CC", str(tmp_path / "none"))
     assert "no C compiler" in next(tools.check()).what
     broken = tmp_path / "cc"
@@ -128,7 +128,7 @@ def test_compilers_of_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (found.level, "is of no use (no OpenMP here)" in found.what) == ("warning", True)
     broken.write_text("#!/bin/sh\nexit 3\n")
     assert "is of no use (exit code 3)" in next(tools.check()).what
-    monkeypatch.setenv(library.SWITCH, "0")
+    monkeypatch.setenv(SWITCH, "0")
     assert next(tools.check()).level == "note"
 
 
