@@ -7,13 +7,15 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from lietransformer.dispatch import is_transformed
+
 
 def can_be_split() -> bool:
     """Whether work may be done in parts: not where torch compiles or transforms it.
 
     A compiler plans the memory itself, and `torch.func` cannot compute anything again.
     """
-    return not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active()
+    return not is_transformed()
 
 
 def recomputed(function: Callable[..., Tensor], *args: Any) -> Tensor:

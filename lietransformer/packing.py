@@ -5,11 +5,9 @@ than a quarter of all elements, in constellations half.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from lietransformer.checkpointing import can_be_split
 
@@ -45,15 +43,3 @@ class Packing:
         """Each row at its place, zeros at the others."""
         empty = rows.new_zeros(self.mask.numel(), *rows.shape[2:])
         return empty.index_copy(0, self.places, rows[0]).unflatten(0, self.mask.shape)
-
-    @cached_property
-    def counts(self) -> Int[Tensor, " batch"] | None:
-        """The number of real elements of each example, if they are its first ones."""
-        counts = self.mask.sum(dim=1)
-        is_first = torch.arange(self.mask.shape[1]) < counts[:, None]
-        return counts if bool((self.mask == is_first).all()) else None
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether somebody watches a part of a module, who expects padded features there."""
-    return any(m._forward_hooks or m._forward_pre_hooks for m in module.modules())

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import repeat
 
 import torch
@@ -94,16 +93,6 @@ class PairGeometry:
     indices: Int[Tensor, "batch g key"] | None = None
     ball_sizes: Int[Tensor, "batch g"] | None = None
     packing: Packing | None = None
-
-    @cached_property
-    def leading_keys(self) -> Int[Tensor, " batch"] | None:
-        """How many keys each example has, if they are its first elements for every query."""
-        if self.indices is not None or self.mask.shape[1] != 1:
-            return None
-        mask = self.mask[:, 0]
-        counts = mask.sum(dim=1)
-        are_first = mask == (torch.arange(mask.shape[1], device=mask.device) < counts[:, None])
-        return counts if bool(are_first.all()) else None
 
     def packed(self, packing: Packing) -> "PairGeometry":
         """The same for features that are packed."""

@@ -11,6 +11,7 @@ from hypothesis import settings
 from mlflow import MlflowClient
 
 from lietransformer.data.reader import DatasetFile
+from lietransformer.dispatch import SWITCH
 from lietransformer.experiments.constellations import dataset as constellations
 from lietransformer.experiments.qm9 import dataset as qm9
 from lietransformer.experiments.springs import dataset as springs
@@ -40,6 +41,12 @@ def _denormal_numbers() -> Iterator[None]:
     """Training in this process flushes them to zero, which other tests would notice."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture(params=["1", "0"], ids=["replaced", "plain"])
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without what replaces the plain bodies of functions of the method."""
+    monkeypatch.setenv(SWITCH, request.param)
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from lietransformer.clouds import PointCloud
+from lietransformer.dispatch import SWITCH
 from lietransformer.experiments.cost.cost import peak_bytes
 from lietransformer.experiments.cost.steps import training_step
-from lietransformer.kernels import fused_attention, fused_mlp
 from lietransformer.lift import LiftConfig
 from lietransformer.models import (
     GraphNetwork,
@@ -189,14 +189,13 @@ def transformer(*attention: str) -> LieTransformer:
     ],
     ids=["additive", "MLP", "multiplicative", "LieConv", "SetTransformer"],
 )
-@pytest.mark.parametrize("is_fused", [True, False])
+@pytest.mark.parametrize("is_replaced", [True, False])
 def test_all_pairs_have_no_memory_for_all_channels(
-    build: Callable[[], nn.Module], is_fused: bool, monkeypatch: pytest.MonkeyPatch
+    build: Callable[[], nn.Module], is_replaced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the C code, where there is a compiler, and without it."""
-    if not is_fused:
-        for code in (fused_mlp, fused_attention):
-            monkeypatch.setattr(code, "applies", lambda *_: False)
+    if not is_replaced:
+        monkeypatch.setenv(SWITCH, "0")
     torch.manual_seed(0)
     points = 512
     assert largest_tensor(build(), points) < points**2 * WIDTH / 2

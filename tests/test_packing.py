@@ -31,15 +31,6 @@ def test_there_and_back(mask: Tensor) -> None:
     assert torch.equal(packing.unpack(rows), padded * mask[..., None, None])
 
 
-def test_counts_are_known_where_real_elements_come_first() -> None:
-    first, scattered = (Packing.of(mask) for mask in MASKS.values())
-    assert first is not None
-    assert first.counts is not None
-    assert first.counts.tolist() == [4, 9, 0]
-    assert scattered is not None
-    assert scattered.counts is None
-
-
 def test_not_packed_without_padding_and_where_it_cannot_be_traced() -> None:
     assert Packing.of(torch.ones(2, 3, dtype=torch.bool)) is None
     assert Packing.of(torch.zeros(2, 3, dtype=torch.bool, device="meta")) is None

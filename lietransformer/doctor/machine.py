@@ -15,6 +15,7 @@ import psutil
 from packaging.requirements import Requirement
 
 from lietransformer import __version__
+from lietransformer.dispatch import SWITCH
 from lietransformer.doctor.findings import Finding, Level, listed, size
 from lietransformer.kernels import build
 from lietransformer.processes import available_cores
@@ -80,8 +81,8 @@ def hardware() -> Iterator[Finding]:
 
 def _compiler() -> Finding:
     slower = "models run in PyTorch alone, which is slower on a CPU"
-    if os.environ.get(build.SWITCH) == "0":
-        return Finding("note", f"{build.SWITCH}=0: {slower}", f"unset {build.SWITCH} to use C")
+    if os.environ.get(SWITCH) == "0":
+        return Finding("note", f"{SWITCH}=0: {slower}", f"unset {SWITCH} to use C")
     compiler = " ".join(build.find_compiler())
     complaint = build.complaint() if compiler else "none found"
     if complaint is None:

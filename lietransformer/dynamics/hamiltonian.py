@@ -7,15 +7,16 @@ a model is a function of momenta as well.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from lietransformer.clouds import PointCloud
+from lietransformer.dispatch import replaceable
 from lietransformer.dynamics.rollout import VectorField
 from lietransformer.errors import explain
-from lietransformer.kernels import potential as second_order
 
 
 class LearntDynamics(nn.Module, ABC):
@@ -79,7 +80,7 @@ class PotentialDynamics(LearntDynamics):
         *,
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "batch 2 particles space"]:
-        return self._velocity(state, masses, stiffness, generator, _Prepared(self.model))
+        return _velocity(Potential(self.model, masses, stiffness), state, generator)
 
     def field(
         self,
@@ -90,49 +91,49 @@ class PotentialDynamics(LearntDynamics):
     ) -> VectorField:
         """The same as a function of the state alone.
 
-        What does not depend on positions is computed once for all states.
+        What does not depend on positions can be computed once for all states.
         """
-        again, prepared = _repeated(generator), _Prepared(self.model)
-        return lambda state: self._velocity(state, masses, stiffness, again(), prepared)
-
-    def _velocity(
-        self,
-        state: Tensor,
-        masses: Tensor,
-        stiffness: Tensor,
-        generator: torch.Generator | None,
-        prepared: "_Prepared",
-    ) -> Tensor:
-        position, momentum = state.unbind(dim=1)
-        features = torch.stack([masses, stiffness], dim=-1)
-
-        def potential(q: Tensor) -> Tensor:
-            return self.model(PointCloud(centred(q), features), generator=generator)
-
-        fast = prepared.potential(position, features)
-        if fast is None:
-            by_position = gradient(potential, position)
-        else:
-            by_position = fast.gradient(centred(position))
-        return torch.stack([momentum / masses[..., None], -by_position], dim=1)
+        again, potential = _repeated(generator), Potential(self.model, masses, stiffness)
+        return lambda state: _velocity(potential, state, again())
 
 
-class _Prepared:
-    """A potential for the features of a batch, made when it is first needed."""
+@dataclass(frozen=True, eq=False)
+class Potential:
+    """V of a model as a function of positions, for the particles of a batch.
 
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._potential: second_order.Potential | None = None
+    One object stands for all states of a trajectory.
+    """
 
-    def potential(self, position: Tensor, features: Tensor) -> second_order.Potential | None:
-        """That of the present parameters; None where it cannot be used."""
-        potential = self._potential
-        if potential is not None and potential.serves(position):
-            return potential
-        if not second_order.applies(self._model, position, features):
-            return None
-        self._potential = second_order.Potential(self._model, features)
-        return self._potential
+    model: nn.Module
+    masses: Float[Tensor, "batch particles"]
+    stiffness: Float[Tensor, "batch particles"]
+
+    @property
+    def features(self) -> Float[Tensor, "batch particles 2"]:
+        """(m, k)."""
+        return torch.stack([self.masses, self.stiffness], dim=-1)
+
+
+@replaceable
+def potential_gradient(
+    potential: Potential,
+    positions: Float[Tensor, "batch particles space"],
+    generator: torch.Generator | None,
+) -> Float[Tensor, "batch particles space"]:
+    """∂V/∂q of each example; itself differentiable, also by parameters."""
+    features = potential.features
+
+    def value(q: Tensor) -> Tensor:
+        return potential.model(PointCloud(centred(q), features), generator=generator)
+
+    return gradient(value, positions)
+
+
+def _velocity(potential: Potential, state: Tensor, generator: torch.Generator | None) -> Tensor:
+    """(p/m, −∂V/∂q)."""
+    position, momentum = state.unbind(dim=1)
+    by_position = potential_gradient(potential, position, generator)
+    return torch.stack([momentum / potential.masses[..., None], -by_position], dim=1)
 
 
 class HamiltonianDynamics(LearntDynamics):

@@ -17,12 +17,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from lietransformer.dispatch import SWITCH
+
 log = logging.getLogger(__name__)
 
 _SOURCES = Path(__file__).parent / "csrc"
 _PATIENCE = 120  # seconds for the compiler, which takes a few
-# Set to 0, no C code is used.
-SWITCH = "LIETRANSFORMER_NATIVE"
 _FLAGS = ("-std=gnu11", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno")
 # The largest of two numbers is then one instruction. What is not a number stays so nevertheless,
 # as long as the code does not ask for it.

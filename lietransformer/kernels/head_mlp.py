@@ -1,19 +1,29 @@
-"""`head_mlp.c`: an MLP for each head on columns of pair coordinates, and its derivatives.
+"""`PerHeadMLP` in one pass over the pairs, for training and evaluation on a CPU.
 
-In all functions `x` is (inputs, columns), `parameters` is what `packed` gives, and outputs are
-(heads, outputs, columns).
+With thousands of pairs, the MLP of pair coordinates is most of the work of attention, and nearly
+all of that is memory traffic: every layer writes and reads a number for each pair, head and
+hidden unit. The C code in `head_mlp.c` takes a block of pairs through all layers at once, and
+stores nothing for the backward pass but the input, from which it computes the rest again.
+
+In all functions of `HeadMLP`, `x` is (inputs, columns), `parameters` is what `packed` gives, and
+outputs are (heads, outputs, columns).
 """
 
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from lietransformer.dispatch import has_hooks
 from lietransformer.kernels import build as library
+from lietransformer.kernels.autograd_fallback import Plain, WithPlain
 from lietransformer.kernels.calling import call
+from lietransformer.kernels.conditions import are_ordinary
+from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_mlp
 
 _LAYERS = 3
 # Loops over widths are unrolled, so wide layers would make much code.
@@ -22,6 +32,59 @@ WIDEST = 32
 # number of columns alone, so that sums do not depend on the number of threads. It is one of whole
 # vectors (see head_mlp.h), and such that 2, 4 or 8 threads have as many parts each.
 _BLOCK, _PARTS, _LARGEST_PART = 64, 8, 4096
+# With fewer, PyTorch is as fast.
+_FEWEST_COLUMNS = 1024
+
+
+def supported(mlp: PerHeadMLP, x: Tensor) -> bool:
+    """Whether the C code is there, and can compute `through_layers` of these."""
+    if x.shape[0] != 1 or x.shape[-1] < _FEWEST_COLUMNS:
+        return False
+    parameters = layer_parameters(mlp)
+    return parameters is not None and are_ordinary(x, *parameters) and find(parameters) is not None
+
+
+def compute(mlp: PerHeadMLP, x: Tensor) -> Tensor:
+    """`through_layers`, to rounding."""
+    parameters = mlp.layer_parameters()
+    return _HeadMLP.apply(per_head_mlp, x, *parameters)  # type: ignore[no-untyped-call]
+
+
+def layer_parameters(mlp: torch.nn.Module) -> list[Tensor] | None:
+    """Weight and bias of each layer; None unless they are all that there is to the layers.
+
+    A derived class, such as torch makes one for parametrisations, may compute something else.
+    """
+    if type(mlp) is not PerHeadMLP or has_hooks(*mlp.layers):
+        return None
+    is_known = all(type(layer) is PerHeadLinear and layer.bias is not None for layer in mlp.layers)
+    return mlp.layer_parameters() if is_known else None
+
+
+class _HeadMLP(WithPlain):
+    @staticmethod
+    def forward(plain: Plain, x: Tensor, *parameters: Tensor) -> Tensor:  # noqa: ARG004
+        return _found(parameters).value(x[0].contiguous(), packed(parameters))
+
+    @staticmethod
+    def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, *parameters = ctx.saved_tensors
+        by_x, by_parameters = _found(parameters).gradient(
+            x[0].contiguous(),
+            packed(parameters),
+            gradient.contiguous(),
+            of_x=ctx.needs_input_grad[1],
+            of_parameters=True,
+        )
+        assert by_parameters is not None
+        by_x = None if by_x is None else by_x[None]
+        return (by_x, *unpacked(by_parameters, like=parameters))
+
+
+def _found(parameters: Sequence[Tensor]) -> "HeadMLP":
+    code = find(parameters)
+    assert code is not None  # `supported` has been asked
+    return code
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,127 @@
-"""`pair_mlp.c`: an MLP for each head on pairs, with terms of queries and keys, and its gradients.
+"""The MLP of `MLPCombination` in one pass over the pairs, for training and evaluation on a CPU.
 
-In all functions `parameters` is what `head_mlp.packed` gives of the layers, the first of them with
-a bias that is not used. Keys are (heads, batch, hidden, n): those of a query lie side by side.
+The C code in `pair_mlp.c` takes a block of pairs through all layers while it is in the nearest
+cache, and stores nothing for the backward pass but what it was given, from which it computes the
+rest again.
+
+In all functions of `PairMLP`, `parameters` is what `head_mlp.packed` gives of the layers, the first
+of them with a bias that is not used. Keys are (heads, batch, hidden, n): those of a query lie side
+by side.
 """
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lietransformer.kernels import build as library
+from lietransformer.kernels import head_mlp
+from lietransformer.kernels.autograd_fallback import WithPlain
 from lietransformer.kernels.calling import call
-from lietransformer.kernels.head_mlp import WIDEST
+from lietransformer.kernels.conditions import are_ordinary, real_elements
+from lietransformer.nn.pair_mlp import all_examples
+from lietransformer.pairs import PairGeometry
 
 # Examples are computed in parts, which threads share out among them. Their size follows from the
 # number of examples alone, so that sums do not depend on the number of threads.
 _PARTS = 16
+# A layer has two of them.
+_FURTHER_PARAMETERS = 4
+
+
+def supported(
+    query: Tensor,
+    key: Tensor,
+    location: Tensor,
+    geometry: PairGeometry,
+    of_location: Tensor,
+    rest: Sequence[Tensor],
+) -> bool:
+    """Whether the C code is there, and can compute `pair_mlp` of these."""
+    return (
+        geometry.indices is None
+        and are_ordinary(query, key, location, of_location, *rest)
+        and _find(of_location, rest) is not None
+    )
+
+
+def compute(
+    query: Tensor,
+    key: Tensor,
+    location: Tensor,
+    geometry: PairGeometry,
+    of_location: Tensor,
+    rest: Sequence[Tensor],
+) -> Tensor:
+    """`pair_mlp`, to rounding; zero for pairs that are known not to be of real elements."""
+    of_real = _OfRealElements(real_elements(geometry))
+    result: Tensor = _PairMLP.apply(  # type: ignore[no-untyped-call]
+        of_real, query, key, location, of_location, *rest
+    )
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _OfRealElements:
+    """What the C code computes, as PyTorch operations.
+
+    Attributes:
+        counts: see `Pairs`.
+    """
+
+    counts: Tensor | None
+
+    def __call__(self, query: Tensor, key: Tensor, location: Tensor, *rest: Tensor) -> Tensor:
+        scores = all_examples(query, key, location, None, *rest)
+        if self.counts is None:
+            return scores
+        is_real = torch.arange(scores.shape[-1]) < self.counts[:, None]
+        return scores.masked_fill(~(is_real[:, :, None] & is_real[:, None]), 0)
+
+
+class _PairMLP(WithPlain):
+    @staticmethod
+    def forward(of_real: _OfRealElements, *tensors: Tensor) -> Tensor:
+        code, pairs, parameters = _arguments(of_real.counts, tensors)
+        return code.value(pairs, head_mlp.packed(parameters))[:, None]
+
+    @staticmethod
+    def gradients(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        code, pairs, parameters = _arguments(ctx.plain.counts, ctx.saved_tensors)
+        by_query, by_key, by_location, sums = code.gradient(
+            pairs,
+            head_mlp.packed(parameters),
+            gradient[:, 0].contiguous(),
+            of_location=ctx.needs_input_grad[3],
+        )
+        by_weight, _, *by_rest = head_mlp.unpacked(sums, like=parameters)
+        return (by_query, by_key.mT, by_location, by_weight, *by_rest)
+
+
+def _arguments(
+    counts: Tensor | None, tensors: Sequence[Tensor]
+) -> tuple["PairMLP", "Pairs", list[Tensor]]:
+    """The C code, what it is computed of, and weights and biases of all layers."""
+    query, key, location, of_location, *rest = tensors
+    code = _find(of_location, rest)
+    assert code is not None  # `supported` has been asked
+    pairs = Pairs(query.contiguous(), key.mT.contiguous(), location.contiguous(), counts)
+    # Queries have the bias of the first layer.
+    return code, pairs, [of_location, torch.zeros_like(of_location[:, :1]), *rest]
+
+
+def _find(of_location: Tensor, rest: Sequence[Tensor]) -> "PairMLP | None":
+    """The functions for these layers; None where C cannot be used."""
+    _, width, hidden = of_location.shape
+    if len(rest) != _FURTHER_PARAMETERS:
+        return None
+    if rest[0].shape[1:] != (hidden, hidden) or rest[2].shape[2] != 1:
+        return None
+    return compiled(width, hidden)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +191,7 @@ class PairMLP:
 @cache
 def compiled(width: int, hidden: int) -> PairMLP | None:
     """The functions for locations and layers of these widths; None where C cannot be used."""
-    if not all(1 <= number <= WIDEST for number in (width, hidden)):
+    if not all(1 <= number <= head_mlp.WIDEST for number in (width, hidden)):
         return None
     code = library.load("pair_mlp.c", (("IN", width), ("HIDDEN", hidden), ("OUT", 1)))
     return None if code is None else PairMLP(code)

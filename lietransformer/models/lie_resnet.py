@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.clouds import LiftedCloud
+from lietransformer.dispatch import has_hooks
 from lietransformer.errors import explain, require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig
@@ -17,7 +18,7 @@ from lietransformer.models.base import LiftedModel, packed_pairs
 from lietransformer.nn.lieconv import LieConv
 from lietransformer.nn.norms import MaskedBatchNorm
 from lietransformer.nn.pooling import masked_mean
-from lietransformer.packing import Packing, has_hooks
+from lietransformer.packing import Packing
 from lietransformer.pairs import NeighbourhoodConfig, PairGeometry, pairs_of_layers
 
 BatchNormKind = Literal["batch", "none"]

@@ -7,6 +7,7 @@ from typing import Literal
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from lietransformer.dispatch import has_hooks
 from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig
@@ -14,7 +15,7 @@ from lietransformer.models.base import LiftedModel, packed_pairs
 from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
 from lietransformer.nn.block import LieTransformerBlock, NormKind
 from lietransformer.nn.pooling import LinearThenPool, PoolThenMLP
-from lietransformer.packing import Packing, has_hooks
+from lietransformer.packing import Packing
 from lietransformer.pairs import NeighbourhoodConfig, PairGeometry
 
 HeadKind = Literal["pool_then_mlp", "linear_then_pool"]

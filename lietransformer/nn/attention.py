@@ -1,7 +1,6 @@
 """LieSelfAttention (paper, Algorithm 1 and App. E)."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
@@ -10,10 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.checkpointing import recomputed
+from lietransformer.dispatch import replaceable
 from lietransformer.errors import explain, require_at_least_one, require_choice
-from lietransformer.kernels import fused_attention
 from lietransformer.nn.chunking import queries_at_once
-from lietransformer.nn.mlp import PerHeadMLP
 from lietransformer.nn.scores import (
     AdditiveCombination,
     ConcatContent,
@@ -129,49 +127,9 @@ class LieSelfAttention(nn.Module):
     def forward(
         self, features: Float[Tensor, "batch g width"], geometry: PairGeometry
     ) -> Float[Tensor, "batch g width"]:
-        joint = self._project(features)
-        mlp = self._fusible_mlp()
-        if mlp is not None and self.is_fused(features, geometry):
-            plain = partial(self._pool_by_pytorch, geometry)
-            pooled = fused_attention.fused_attention(plain, joint, self.heads, geometry, mlp)
-        elif geometry.packing is not None:
-            padded = self._pool(geometry.packing.unpack(joint), geometry)
-            pooled = geometry.packing.pack(padded)
-        else:
-            pooled = self._pool(joint, geometry)
-        return self.output(pooled)
+        return self.output(weighted_sums(self, self.project(features), geometry))
 
-    def is_fused(self, features: Tensor, geometry: PairGeometry) -> bool:
-        """Whether C code computes it, which takes features of real elements as rows, too."""
-        mlp = self._fusible_mlp()
-        width = self.value.out_features
-        return mlp is not None and fused_attention.applies(
-            features, width, self.heads, geometry, mlp
-        )
-
-    def _fusible_mlp(self) -> list[Tensor] | None:
-        """Weights and biases of the location MLP, where the choices are those of fused code."""
-        parts = (self.content, self.location, self.combination)
-        if (
-            tuple(map(type, parts)) != (DotProductContent, MLPLocation, AdditiveCombination)
-            or self.normalisation != "constant"
-            or self.query.out_features != self.value.out_features
-            or any(m._forward_hooks or m._forward_pre_hooks for p in parts for m in p.modules())
-        ):
-            return None
-        assert isinstance(self.location, MLPLocation)
-        mlp = self.location.mlp
-        return mlp.layer_parameters() if type(mlp) is PerHeadMLP and mlp.is_plain else None
-
-    def _pool_by_pytorch(
-        self, geometry: PairGeometry, joint: Tensor, coordinates: Tensor, *mlp: Tensor
-    ) -> Tensor:
-        """`_pool` as a function of all that it can be differentiated by."""
-        query, key, value = self._heads_of(joint)
-        location = MLPLocation.score(coordinates, mlp)
-        return _side_by_side(self._attend(query, key, value, geometry, location))
-
-    def _project(self, features: Tensor) -> Tensor:
+    def project(self, features: Float[Tensor, "batch g width"]) -> Float[Tensor, "batch g joint"]:
         """Queries, keys and values of all heads, by one matrix product instead of three."""
         maps = (self.query, self.key, self.value)
         if any(m.bias is None for m in maps):
@@ -179,33 +137,21 @@ class LieSelfAttention(nn.Module):
         weight, bias = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
         return F.linear(features, weight, bias)
 
-    def _heads_of(self, joint: Tensor) -> list[Tensor]:
-        """Queries, keys and values of each head, from what `_project` gives."""
+    def heads_of(self, joint: Float[Tensor, "batch g joint"]) -> list[Tensor]:
+        """Queries, keys and values of each head, from what `project` gives."""
         widths = [m.out_features for m in (self.query, self.key, self.value)]
         parts = (x.unflatten(-1, (self.heads, -1)) for x in joint.split(widths, dim=-1))
         return [x.permute(2, 0, 1, 3) for x in parts]
 
-    def _pool(self, joint: Tensor, geometry: PairGeometry) -> Tensor:
-        """The weighted sums of all heads, if need be for some queries at a time."""
-        query, key, value = self._heads_of(joint)
-        rows = queries_at_once(geometry, self._kept(geometry))
-        if rows is None:
-            return _side_by_side(self._attend(query, key, value, geometry))
-        parts = zip(query.split(rows, dim=2), geometry.split(rows), strict=True)
-        pooled = [recomputed(self._attend, queries, key, value, pairs) for queries, pairs in parts]
-        return _side_by_side(torch.cat(pooled, dim=2))
-
-    def _attend(
+    def attend(
         self,
         query: Float[Tensor, "heads batch g c"],
         key: Float[Tensor, "heads batch n c"],
         value: Float[Tensor, "heads batch n v"],
         geometry: PairGeometry,
-        location: Tensor | None = None,
     ) -> Float[Tensor, "heads batch g v"]:
         """Σ_{g'} w^m(g, g') v(g') for every head m and the queries that are given."""
-        if location is None:
-            location = self.location(geometry.coordinates)
+        location = self.location(geometry.coordinates)
         scores = self.combination(self.content(query, key, geometry), location, geometry)
         normalise = masked_softmax if self.normalisation == "softmax" else masked_average
         weights = normalise(scores, geometry.mask)
@@ -213,7 +159,7 @@ class LieSelfAttention(nn.Module):
             return weights @ value
         return (weights[..., None, :] @ geometry.keys_of(value))[..., 0, :]
 
-    def _kept(self, geometry: PairGeometry) -> int:
+    def kept(self, geometry: PairGeometry) -> int:
         """About how many numbers of each pair wait for the backward pass."""
         numbers = 1 + self.location.kept(geometry.coordinates) + self.combination.kept
         if geometry.indices is not None:
@@ -221,7 +167,34 @@ class LieSelfAttention(nn.Module):
         return self.heads * numbers
 
 
-def _side_by_side(
+@replaceable
+def weighted_sums(
+    layer: LieSelfAttention, joint: Float[Tensor, "batch n joint"], geometry: PairGeometry
+) -> Float[Tensor, "batch n width"]:
+    """Concat_m Σ_{g'} w^m(g, g') W^{V,m} f(g'): scores, weights and weighted sums of a layer.
+
+    If need be for some queries at a time.
+
+    Args:
+        layer: what scores and weights are made by.
+        joint: queries, keys and values, of padded examples or packed as the geometry says.
+        geometry: the pairs.
+    """
+    packing = geometry.packing
+    query, key, value = layer.heads_of(joint if packing is None else packing.unpack(joint))
+    rows = queries_at_once(geometry, layer.kept(geometry))
+    if rows is None:
+        sums = layer.attend(query, key, value, geometry)
+    else:
+        parts = zip(query.split(rows, dim=2), geometry.split(rows), strict=True)
+        attend = layer.attend
+        found = [recomputed(attend, queries, key, value, pairs) for queries, pairs in parts]
+        sums = torch.cat(found, dim=2)
+    together = side_by_side(sums)
+    return together if packing is None else packing.pack(together)
+
+
+def side_by_side(
     pooled: Float[Tensor, "heads batch g v"],
 ) -> Float[Tensor, "batch g width"]:
     """The results of all heads of an element as one row."""

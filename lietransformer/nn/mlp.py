@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lietransformer.kernels import fused_mlp
+from lietransformer.dispatch import replaceable
 
 
 def per_head_matmul(
@@ -75,33 +75,11 @@ class PerHeadMLP(nn.Module):
     def forward(
         self, x: Float[Tensor, "#heads in_width columns"]
     ) -> Float[Tensor, "heads out_width columns"]:
-        if not self.is_plain:
-            for layer in self.layers:
-                x = F.silu(layer(x))
-            return x
-        parameters = self.layer_parameters()
-        if fused_mlp.applies(x, parameters):
-            return fused_mlp.fused_mlp(per_head_mlp, x, parameters)
-        return per_head_mlp(x, *parameters)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether weights and biases are all that there is to the layers.
-
-        A derived class, such as torch makes one for parametrisations, may compute something else.
-        """
-        return all(
-            type(layer) is PerHeadLinear
-            and layer.bias is not None
-            and not (layer._forward_hooks or layer._forward_pre_hooks)
-            for layer in self.layers
-        )
+        return through_layers(self, x)
 
     def kept(self, x: Float[Tensor, "#heads in_width columns"]) -> int:
         """How many numbers of each column and head wait for the backward pass."""
-        if self.is_plain and fused_mlp.applies(x, self.layer_parameters()):
-            return 0
-        return 2 * sum(self.widths[1:])
+        return 0 if through_layers.is_replaced(self, x) else 2 * sum(self.widths[1:])
 
     def layer_parameters(self) -> list[Tensor]:
         """Weight and bias of each layer, in the order of the layers."""
@@ -113,6 +91,16 @@ class PerHeadMLP(nn.Module):
             assert bias is not None
             found += [weight, bias]
         return found
+
+
+@replaceable
+def through_layers(
+    mlp: PerHeadMLP, x: Float[Tensor, "#heads in_width columns"]
+) -> Float[Tensor, "heads out_width columns"]:
+    """Swish after each of the layers."""
+    for layer in mlp.layers:
+        x = F.silu(layer(x))
+    return x
 
 
 def per_head_mlp(x: Tensor, *parameters: Tensor) -> Tensor:

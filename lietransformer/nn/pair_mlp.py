@@ -1,24 +1,22 @@
-"""The MLP of `MLPCombination`: by C code where that applies, or a part of the batch at a time.
+"""The MLP of `MLPCombination`, for a part of the batch at a time.
 
 Each of its layers makes a number for each pair, head and hidden unit. PyTorch would store four such
 tensors for the backward pass, in each layer of the model, which is most of the memory of training.
-Here nothing of that size is stored, or even there: C code sees a few pairs at a time, and where
-there is none the layers see a few examples. The backward pass computes them again; because a part
-fits into the cache, that takes no more time.
+Here nothing of that size is stored, or even there: the layers see a few examples at a time. The
+backward pass computes them again; because a part fits into the cache, that takes no more time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from lietransformer.kernels import fused_pair_mlp
+from lietransformer.dispatch import has_tangents, replaceable
 from lietransformer.nn.mlp import per_head_matmul, per_head_mlp
-from lietransformer.pairs import keys_of
+from lietransformer.pairs import PairGeometry, keys_of
 
 # Numbers of one layer that are computed at once. Not by the number of threads, on which sums would
 # depend.
@@ -30,14 +28,14 @@ _BATCH_AXES = (1, 1, 2, 0)
 _FIRST = len(_BATCH_AXES) + 1
 
 
+@replaceable
 def pair_mlp(
     query: Float[Tensor, "heads batch g hidden"],
     key: Float[Tensor, "heads batch n hidden"],
     location: Float[Tensor, "#heads width batch g key"],
-    indices: Int[Tensor, "batch g key"] | None,
+    geometry: PairGeometry,
     of_location: Float[Tensor, "heads width hidden"],
     rest: Sequence[Tensor],
-    counts: Int[Tensor, " batch"] | None = None,
 ) -> Float[Tensor, "heads out batch g key"]:
     """An MLP whose first layer is query[i] + key[j] + W·location[i, j], before its swish.
 
@@ -45,17 +43,12 @@ def pair_mlp(
         query: a term for each query, which has the bias of the first layer.
         key: a term for each key.
         location: a vector for each pair.
-        indices: as in `PairGeometry`.
+        geometry: the pairs. What comes out for those that do not count is of no use.
         of_location: W.
         rest: weight and bias of each further layer, all of them followed by swish.
-        counts: how many elements of each example are real, if they are the first ones and are
-            both its queries and its keys. What comes out for other pairs is then of no use.
     """
-    tensors = (query, key, location, of_location)
-    if indices is None and fused_pair_mlp.applies(*tensors, rest):
-        return fused_pair_mlp.fused_pair_mlp(_all_keys, counts, *tensors, rest)
-    function = _InParts.apply if _applies(query, location) else _at_once
-    return function(query, key, location, indices, of_location, *rest)
+    function = _InParts.apply if _applies(query, location) else all_examples
+    return function(query, key, location, geometry.indices, of_location, *rest)
 
 
 def _applies(query: Tensor, location: Tensor) -> bool:
@@ -64,7 +57,7 @@ def _applies(query: Tensor, location: Tensor) -> bool:
         not torch.compiler.is_compiling()
         and query.device.type == "cpu"
         and not torch.is_autocast_enabled("cpu")
-        and forward_ad._current_level < 0
+        and not has_tangents()
         and _examples_at_once(query, location) < query.shape[1]
     )
 
@@ -74,7 +67,7 @@ def _examples_at_once(query: Tensor, location: Tensor) -> int:
     return max(1, _NUMBERS_AT_ONCE // max(1, numbers))
 
 
-def _at_once(
+def all_examples(
     query: Tensor,
     key: Tensor,
     location: Tensor,
@@ -82,14 +75,9 @@ def _at_once(
     of_location: Tensor,
     *rest: Tensor,
 ) -> Tensor:
-    """The same for all examples, as PyTorch operations."""
+    """The same for all examples at once."""
     hidden = _first_layer(query, key, location, indices, of_location)
     return per_head_mlp(F.silu(hidden.flatten(2)), *rest).unflatten(2, location.shape[2:])
-
-
-def _all_keys(query: Tensor, key: Tensor, location: Tensor, *parameters: Tensor) -> Tensor:
-    """The same where the keys of every query are all elements."""
-    return _at_once(query, key, location, None, *parameters)
 
 
 def _first_layer(
@@ -126,7 +114,7 @@ class _InParts(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Any) -> tuple[Tensor, int]:
-        batched = torch.func.vmap(_at_once, in_dims=in_dims, randomness=info.randomness)
+        batched = torch.func.vmap(all_examples, in_dims=in_dims, randomness=info.randomness)
         return batched(*tensors), 0
 
 
@@ -149,7 +137,7 @@ def _of_examples(tensors: Sequence[Any], examples: slice) -> list[Any]:
 
 
 def _value(part: Sequence[Any]) -> Tensor:
-    """What `_at_once` gives, with swish in the place of its input: nothing has to be kept."""
+    """What `all_examples` gives, with swish in the place of its input: nothing has to be kept."""
     first, rest = part[:_FIRST], part[_FIRST:]
     hidden = _first_layer(*first)
     x = F.silu(hidden.flatten(2), inplace=True)
@@ -208,7 +196,7 @@ def _differentiable_gradients(
     parameters = tensors[len(_BATCH_AXES) :]
 
     def function(query: Tensor, key: Tensor, location: Tensor, *rest: Tensor) -> Tensor:
-        return _at_once(query, key, location, indices, *rest)
+        return all_examples(query, key, location, indices, *rest)
 
     pull_back: Callable[[Tensor], tuple[Tensor, ...]]
     _, pull_back = torch.func.vjp(function, *examples, *parameters)  # type: ignore[misc]

@@ -8,7 +8,7 @@ backward pass.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,8 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lietransformer.checkpointing import can_be_split
-from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_matmul, per_head_mlp
+from lietransformer.nn.mlp import PerHeadLinear, PerHeadMLP, per_head_matmul
 from lietransformer.nn.pair_mlp import pair_mlp
 from lietransformer.pairs import PairGeometry
 
@@ -46,7 +45,7 @@ def _map_points(x: Tensor, weight: Tensor) -> Tensor:
     return torch.bmm(x.flatten(1, 2), weight).unflatten(1, x.shape[1:3])
 
 
-def _map_pairs(module: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def map_pairs(module: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """A map of columns applied to all pairs, given as (heads, width, batch, query, key)."""
     return module(x.flatten(2)).unflatten(2, x.shape[2:])
 
@@ -122,7 +121,7 @@ class PlainLocation(nn.Module):
         self, coordinates: Float[Tensor, "batch g key pair"]
     ) -> Float[Tensor, "#heads width batch g key"]:
         vectors = coordinates.movedim(-1, 0)[None]
-        return vectors if self.readout is None else _map_pairs(self.readout, vectors)
+        return vectors if self.readout is None else map_pairs(self.readout, vectors)
 
     def kept(self, coordinates: Float[Tensor, "batch g key pair"]) -> int:
         return 0  # the coordinates themselves, which are there once for all heads
@@ -139,14 +138,7 @@ class MLPLocation(nn.Module):
     def forward(
         self, coordinates: Float[Tensor, "batch g key pair"]
     ) -> Float[Tensor, "heads width batch g key"]:
-        return _map_pairs(self.mlp, coordinates.movedim(-1, 0)[None])
-
-    @staticmethod
-    def score(
-        coordinates: Float[Tensor, "batch g key pair"], parameters: Sequence[Tensor]
-    ) -> Float[Tensor, "heads width batch g key"]:
-        """The same for other parameters, by PyTorch operations alone."""
-        return _map_pairs(lambda x: per_head_mlp(x, *parameters), coordinates.movedim(-1, 0)[None])
+        return map_pairs(self.mlp, coordinates.movedim(-1, 0)[None])
 
     def kept(self, coordinates: Float[Tensor, "batch g key pair"]) -> int:
         return self.mlp.kept(coordinates.flatten(0, 2).mT[None])
@@ -197,18 +189,6 @@ class MultiplicativeCombination(nn.Module):
         return (content.expand(geometry) * location).sum(dim=1)
 
 
-def _real_elements(geometry: PairGeometry) -> Tensor | None:
-    """How many each example has, if they are its first ones; None where it is not to be asked.
-
-    To ask would keep a GPU waiting, and what torch compiles or transforms cannot answer.
-    """
-    _, queries, keys, _ = geometry.coordinates.shape
-    is_known = geometry.mask.device.type == "cpu" and can_be_split()
-    if not is_known or queries != keys:
-        return None
-    return geometry.leading_keys if geometry.packing is None else geometry.packing.counts
-
-
 class MLPCombination(nn.Module):
     """α = MLP[Concat[k_c, k_l]], each head with its own weights.
 
@@ -238,9 +218,8 @@ class MLPCombination(nn.Module):
             content = content.map(of_content)
             query = content.query + self.first.bias[:, None]
             rest = self.rest.layer_parameters()
-            keys = (content.key, location, geometry.indices)
-            return pair_mlp(query, *keys, of_location, rest, _real_elements(geometry))[:, 0]
+            return pair_mlp(query, content.key, location, geometry, of_location, rest)[:, 0]
         hidden = per_head_matmul(of_location, location.flatten(2)) + self.first.bias.mT
         hidden = hidden.unflatten(2, location.shape[2:])
         hidden = hidden + content[:, None] * of_content.mT[..., None, None]
-        return _map_pairs(self.rest, F.silu(hidden))[:, 0]
+        return map_pairs(self.rest, F.silu(hidden))[:, 0]

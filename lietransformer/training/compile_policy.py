@@ -5,8 +5,7 @@ from typing import Any
 
 from lietransformer.experiments.preset import Preset
 from lietransformer.experiments.registry import get_preset
-from lietransformer.kernels import build as library
-from lietransformer.kernels import potential as second_order
+from lietransformer.kernels.dispatch import replaces_potential
 from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.training.architecture import changed
 
@@ -26,8 +25,7 @@ def compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
         preset = changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
         on_cpu = merged.get("device", "cpu") == "cpu"
         in_single = merged.get("precision", "float32") == "float32"
-        has_passes = second_order.written_for(preset.config) and library.is_possible()
-        if on_cpu and in_single and has_passes:
+        if on_cpu and in_single and replaces_potential(preset.config):
             return False
         return bool(steps >= _STEPS_THAT_PAY) and can_be_compiled(preset)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError):

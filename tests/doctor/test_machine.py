@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from lietransformer.dispatch import SWITCH
 from lietransformer.doctor import machine
-from lietransformer.kernels import build
 from tests.doctor.folders import levels
 from tests.requirements import needs_compiler
 
@@ -38,7 +38,7 @@ def test_tested_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @needs_compiler
 def test_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(build.SWITCH, raising=False)
+    monkeypatch.delenv(SWITCH, raising=False)
     memory = SimpleNamespace(available=8 * 10**9, total=16 * 10**9)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     cores, compiler, _ = machine.hardware()
@@ -49,14 +49,14 @@ def test_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_compilers_that_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(build.SWITCH, raising=False)
+    monkeypatch.delenv(SWITCH, raising=False)
     monkeypatch.setenv("CC", str(tmp_path / "cc"))
     assert "(none found)" in list(machine.hardware())[1].what
     (tmp_path / "cc").write_text("#!/bin/sh\necho no OpenMP here >&2\nexit 1\n")
     (tmp_path / "cc").chmod(0o755)
     found = list(machine.hardware())[1]
     assert (found.level, "(no OpenMP here)" in found.what) == ("warning", True)
-    monkeypatch.setenv(build.SWITCH, "0")
+    monkeypatch.setenv(SWITCH, "0")
     assert list(machine.hardware())[1].level == "note"
 
 

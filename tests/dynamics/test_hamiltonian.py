@@ -233,6 +233,7 @@ def test_gradients_through_a_rollout_of_5_steps_against_finite_differences(name:
         assert analytic == pytest.approx(numeric, rel=2e-5)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_forces_need_no_gradients_switched_on() -> None:
     dynamics = ALL["LieTransformer-T2"]
     state, masses, stiffness = system()
@@ -244,6 +245,7 @@ def test_forces_need_no_gradients_switched_on() -> None:
     torch.testing.assert_close(with_gradients, without)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_examples_do_not_mix() -> None:
     state, masses, stiffness = system()
     for name, dynamics in ALL.items():
@@ -265,12 +267,14 @@ def test_models_with_other_outputs_are_refused(dynamics: LearntDynamics, message
         dynamics(*system())
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_models_that_change_while_they_are_differentiated_are_refused() -> None:
     for changes in ({"norm": "batch"}, {"fill": 0.5}):
         with pytest.raises(ValueError, match="batch norm or a radius that adapts"):
             PotentialDynamics(lie_conv(**changes))
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_random_model_is_one_function_during_a_rollout() -> None:
     """And another one in the next."""
     model = lie_transformer("SE(2)", lift=LiftConfig("random", 2))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lietransformer.dispatch import SWITCH
 from lietransformer.kernels import build as library
 from tests.requirements import needs_compiler
 
@@ -24,7 +25,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(library, "_problems", [])
-    monkeypatch.delenv(library.SWITCH, raising=False)
+    monkeypatch.delenv(SWITCH, raising=False)
     library.load.cache_clear()
     yield tmp_path / "lietransformer"
     library.load.cache_clear()
@@ -61,7 +62,7 @@ def test_a_damaged_file_is_replaced(empty_cache: Path) -> None:
 @needs_compiler
 def test_many_processes_compile_at_once(empty_cache: Path) -> None:
     program = (
-        "from lietransformer.kernels import library\n"
+        "from lietransformer.kernels import build as library\n"
         f"assert library.load({SOURCE!r}, {WIDTHS!r}) is not None"
     )
     processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
@@ -141,7 +142,7 @@ def test_a_temporary_folder_of_somebody_else_is_not_used(
 
 
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(library.SWITCH, "0")
+    monkeypatch.setenv(SWITCH, "0")
     assert library.load(SOURCE, WIDTHS) is None
 
 

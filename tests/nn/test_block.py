@@ -15,6 +15,8 @@ from lietransformer.nn.scores import MLPCombination, MLPLocation
 from lietransformer.pairs import NeighbourhoodConfig, pair_geometry
 from tests.cases import random_cloud, seeded
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 @pytest.mark.parametrize("norm", ["layer", "none"])
 def test_block(norm: str) -> None:

@@ -126,13 +126,13 @@ def test_parts_are_computed_again_instead_of_kept(
     module = attention(AttentionConfig("concat", "mlp", "mlp"), geometry)
     split(monkeypatch, 1)
     calls = []
-    attend = module._attend
+    attend = module.attend
 
     def counted(*args: Any) -> Tensor:
         calls.append(args)
         return attend(*args)
 
-    monkeypatch.setattr(module, "_attend", counted)
+    monkeypatch.setattr(module, "attend", counted)
     value = module(features, geometry).sum()
     assert len(calls) == features.shape[1]
     value.backward()

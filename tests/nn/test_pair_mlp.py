@@ -11,6 +11,8 @@ from lietransformer.nn import AttentionConfig, LieTransformerBlock, pair_mlp
 from lietransformer.nn.scores import MLPCombination, PairwiseSum
 from lietransformer.pairs import PairGeometry
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 HEADS, BATCH, POINTS, CONTENT, LOCATION, HIDDEN = 2, 7, 5, 4, 3, 6
 ROUNDING = 1e-12
 

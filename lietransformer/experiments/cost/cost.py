@@ -17,7 +17,7 @@ _ENOUGH_SECONDS = 2.0
 
 def cost_of(step: Step, repetitions: int) -> dict[str, float]:
     """Seconds and megabytes of a step."""
-    # Memory first: what is done once, such as compiling C code, takes time but no tensors.
+    # Memory first: what is done once, such as compiling, takes time but no tensors.
     megabytes = peak_bytes(step) / 1e6
     return {"seconds": _shortest_time(step, repetitions), "megabytes": megabytes}
 

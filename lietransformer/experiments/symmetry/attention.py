@@ -4,11 +4,10 @@ With constant normalisation and an additive combination of the dot product, atte
 
     out(g) = 1/|G_f| Σ_g' [ q(g)ᵀk(g')/√c + k_l(g⁻¹g') ] v(g')
 
-The sum of the first term is q(g)ᵀ(Σ k vᵀ): no pairs. That of the second is computed pair by pair
-in C or, without a compiler, by PyTorch in chunks of queries. Both equal the layer up to rounding.
+The sum of the first term is q(g)ᵀ(Σ k vᵀ): no pairs. That of the second is computed for some
+queries at a time. The result is that of the layer itself, to rounding.
 """
 
-import ctypes
 import math
 from typing import cast
 
@@ -18,24 +17,22 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lietransformer.clouds import LiftedCloud
+from lietransformer.dispatch import replaceable
+from lietransformer.errors import explain
 from lietransformer.groups import Group
 from lietransformer.groups.se2 import SE2
-from lietransformer.groups.so2 import half_turn_margin, rotation_angle
-from lietransformer.kernels import build as library
-from lietransformer.kernels import head_mlp
 from lietransformer.models import LieTransformer
 from lietransformer.nn.attention import LieSelfAttention
 from lietransformer.nn.block import LieTransformerBlock
 from lietransformer.nn.scores import AdditiveCombination, DotProductContent, MLPLocation
 
-_KEYS_AT_ONCE = 32  # LANES·VECTORS of planar_average.c
-# Pairs per chunk in PyTorch: about 100 bytes for each pair, head and hidden unit.
+# What is computed at once: some 100 bytes for each pair, head and hidden unit.
 _PAIRS_AT_ONCE = 2**17
 
 
 @torch.no_grad()
 def logits(model: LieTransformer, lifted: LiftedCloud) -> Float[Tensor, "1 out"]:
-    """The output of a model for one example without padding.
+    """The output of a model for one example, all of whose points are there.
 
     As invariant as the model. Memory grows with the number of elements, not with that of pairs.
     """
@@ -72,9 +69,13 @@ def _require_known_form(model: LieTransformer, lifted: LiftedCloud) -> None:
     )
     if not is_known:
         raise ValueError(
-            "this needs one example without padding, in float64 on a CPU, and a LieTransformer on "
-            "SE(2) whose attention is a dot product plus an MLP of the logarithm, divided by the "
-            "number of elements. Otherwise call the model itself."
+            explain(
+                expected="one example without padding, in float64 on a CPU, and a LieTransformer "
+                "on SE(2) whose attention is a dot product plus an MLP of the logarithm, divided "
+                "by the number of elements",
+                found="another",
+                remedy="call the model itself",
+            )
         )
 
 
@@ -84,55 +85,22 @@ def _attend(
     elements: Float[Tensor, "1 g m m"],
     group: Group,
 ) -> Float[Tensor, "1 g width"]:
-    joint = attention._project(features)
-    query, key, value = (x[:, 0] for x in attention._heads_of(joint))
+    joint = attention.project(features)
+    query, key, value = (x[:, 0] for x in attention.heads_of(joint))
     of_content = (query / math.sqrt(query.shape[-1])) @ (key.mT @ value)
-    of_location = _in_c(attention, value, elements[0])
-    if of_location is None:
-        of_location = _in_parts(attention, value, elements[0], group)
+    of_location = location_sums(attention, value, elements[0], group)
     pooled = (of_content + of_location) / value.shape[1]
     return attention.output(pooled.permute(1, 0, 2).flatten(1))[None]
 
 
-def _in_c(
-    attention: LieSelfAttention, value: Float[Tensor, "heads g c"], elements: Tensor
-) -> Float[Tensor, "heads g c"] | None:
-    """Σ_g' k_l(g⁻¹g')·v(g') by the C code; None where that cannot be compiled."""
-    assert isinstance(attention.location, MLPLocation)  # by the known form
-    layers = attention.location.mlp.layer_parameters()
-    heads, count, width = value.shape
-    hidden = layers[0].shape[2]
-    if max(hidden, width) > head_mlp.WIDEST:
-        return None
-    code = library.load("planar_average.c", (("HIDDEN", hidden), ("VALUES", width)))
-    if code is None:
-        return None
-    angle = rotation_angle(elements[:, :2, :2])
-    rows = [*elements[:, :2, 2].unbind(-1), angle, (angle / 2).cos(), (angle / 2).sin()]
-    padding = -count % _KEYS_AT_ONCE
-    table = torch.stack(rows)
-    arrays = [
-        torch.cat([table, table[:, :1].expand(-1, padding)], dim=1),
-        head_mlp.packed(layers),
-        F.pad(value.mT, (0, padding)).contiguous(),
-        torch.empty_like(value, memory_format=torch.contiguous_format),
-    ]
-    sizes = (heads, count, count + padding, torch.get_num_threads())
-    code.average(
-        *map(ctypes.c_long, sizes),
-        ctypes.c_double(half_turn_margin(torch.float64)),
-        *(ctypes.c_void_p(array.data_ptr()) for array in arrays),
-    )
-    return arrays[-1]
-
-
-def _in_parts(
+@replaceable
+def location_sums(
     attention: LieSelfAttention,
     value: Float[Tensor, "heads g c"],
     elements: Float[Tensor, "g m m"],
     group: Group,
 ) -> Float[Tensor, "heads g c"]:
-    """Reference PyTorch implementation, in chunks of queries to save memory."""
+    """Σ_g' k_l(g⁻¹g')·v(g') for each g, for as many at a time as there is memory for."""
     queries_at_once = max(1, _PAIRS_AT_ONCE // len(elements))
     parts = []
     for queries in elements.split(queries_at_once):

@@ -9,5 +9,6 @@ what the passes before have kept, and none of the work is done twice. They are C
 
 from lietransformer.kernels.potential.conditions import applies, written_for
 from lietransformer.kernels.potential.potential import Potential
+from lietransformer.kernels.potential.replacement import compute, supported
 
-__all__ = ["Potential", "applies", "written_for"]
+__all__ = ["Potential", "applies", "compute", "supported", "written_for"]

@@ -6,10 +6,11 @@ from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 
+from lietransformer.dispatch import has_tangents
 from lietransformer.groups import get_group
 from lietransformer.kernels import head_mlp
+from lietransformer.kernels.conditions import is_wrapped
 from lietransformer.kernels.potential import convolution, transformer
 from lietransformer.kernels.potential.coordinates import are_affine
 from lietransformer.models.lie_resnet import LieResNet, LieResNetConfig
@@ -76,17 +77,13 @@ def takes(positions: Tensor) -> bool:
         not torch.compiler.is_compiling()  # first: it cannot trace the rest
         and len(positions) > 0
         and _is_plain(positions)
-        and forward_ad._current_level < 0
+        and not has_tangents()
         and not torch.is_autocast_enabled("cpu")
     )
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    return (
-        tensor.dtype == torch.float32
-        and tensor.device.type == "cpu"
-        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-    )
+    return tensor.dtype == torch.float32 and tensor.device.type == "cpu" and not is_wrapped(tensor)
 
 
 def _is_known(module: nn.Module, config: object) -> bool:

@@ -12,7 +12,7 @@ from lietransformer.dynamics.hamiltonian import PotentialDynamics
 from lietransformer.kernels import build as library
 from lietransformer.kernels import head_mlp
 from lietransformer.kernels import potential as second_order
-from lietransformer.kernels.potential import conditions
+from lietransformer.kernels.potential import conditions, replacement
 from lietransformer.lift import LiftConfig
 from lietransformer.models.lie_transformer import LieTransformer
 from lietransformer.nn.attention import AttentionConfig
@@ -231,9 +231,9 @@ def test_dynamics_use_it(used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(arguments)
         return original(*arguments)
 
-    monkeypatch.setattr(second_order, "Potential", counted)
+    monkeypatch.setattr(replacement, "Potential", counted)
     if not used:
-        monkeypatch.setattr(second_order, "applies", lambda *_: False)
+        monkeypatch.setattr(replacement, "applies", lambda *_: False)
     model, (positions, features, momenta) = potential(PLAIN), inputs(PLAIN)
     state = torch.stack([positions, momenta], dim=1)
     velocity = PotentialDynamics(model)(state, *features.unbind(dim=-1))

@@ -11,6 +11,7 @@ from lietransformer.clouds import PointCloud
 from lietransformer.dynamics.hamiltonian import PotentialDynamics, gradient
 from lietransformer.experiments.registry import get_preset
 from lietransformer.kernels import potential as second_order
+from lietransformer.kernels.potential import replacement
 from lietransformer.lift import LiftConfig
 from lietransformer.models.lie_resnet import LieResNet
 from lietransformer.models.lie_transformer import LieTransformer
@@ -226,7 +227,7 @@ def test_a_field_is_prepared_once_for_all_states(monkeypatch: pytest.MonkeyPatch
         made.append(model)
         return original(model, features)
 
-    monkeypatch.setattr(second_order, "Potential", counted)
+    monkeypatch.setattr(replacement, "Potential", counted)
     dynamics, (positions, features, momenta) = PotentialDynamics(potential(PLAIN)), inputs(PLAIN)
     state = torch.stack([positions, momenta], dim=1)
     found = rolled_out(dynamics, state, features)

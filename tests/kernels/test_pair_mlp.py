@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from lietransformer.clouds import PointCloud
+from lietransformer.dispatch import SWITCH
 from lietransformer.kernels import build as library
-from lietransformer.kernels import fused_pair_mlp
-from lietransformer.kernels import pair_mlp as native
+from lietransformer.kernels import pair_mlp as kernel
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
 from lietransformer.nn import AttentionConfig
-from lietransformer.nn.pair_mlp import _at_once, pair_mlp
+from lietransformer.nn.pair_mlp import all_examples, pair_mlp
+from lietransformer.pairs import PairGeometry
 from tests.requirements import needs_compiler
 
 pytestmark = needs_compiler
@@ -37,11 +38,20 @@ class Case:
         """What is tested, of the tensors of this case unless others are given."""
         query, key, location, *parameters = tensors or self.tensors
         first, *rest = parameters
-        return pair_mlp(query, key, location, self.indices, first, rest, self.counts)
+        return pair_mlp(query, key, location, self.geometry, first, rest)
+
+    @property
+    def geometry(self) -> PairGeometry:
+        location = self.tensors[2]
+        batch, queries, keys = location.shape[2:]
+        counts = torch.full((batch,), keys) if self.counts is None else self.counts
+        mask = torch.arange(keys) < counts[:, None]
+        coordinates = location.new_zeros(batch, queries, keys, 1)
+        return PairGeometry(coordinates, mask[:, None], self.indices)
 
     def by_pytorch(self, *tensors: Tensor) -> Tensor:
         query, key, location, *parameters = tensors or self.tensors
-        return _at_once(query, key, location, self.indices, *parameters)
+        return all_examples(query, key, location, self.indices, *parameters)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Case":
         return replace(self, tensors=[function(tensor) for tensor in self.tensors])
@@ -80,7 +90,7 @@ def case(
 
 
 def is_used(value: Tensor) -> bool:
-    return value.grad_fn is not None and "FusedPairMLP" in value.grad_fn.name()
+    return value.grad_fn is not None and "PairMLP" in value.grad_fn.name()
 
 
 def direction(like: Tensor) -> Tensor:
@@ -283,16 +293,16 @@ def test_other_layers(widths: tuple[int, ...]) -> None:
 @pytest.fixture
 def _forgetful() -> Iterator[None]:
     """What has been compiled before or is compiled in between is not known."""
-    for function in (native.compiled, library.load):
+    for function in (kernel.compiled, library.load):
         function.cache_clear()
     yield
-    for function in (native.compiled, library.load):
+    for function in (kernel.compiled, library.load):
         function.cache_clear()
 
 
 @pytest.mark.usefixtures("_forgetful")
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(library.SWITCH, "0")
+    monkeypatch.setenv(SWITCH, "0")
     given = case()
     assert not is_used(given())
     assert_close([given()], [given.exact.by_pytorch()])
@@ -308,15 +318,15 @@ def test_a_model_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = torch.arange(9) < torch.tensor([4, 9, 1])[:, None]
     cloud = PointCloud(torch.randn(3, 9, 3), torch.randn(3, 9, 1), mask)
     found, parameters = [], list(model.parameters())
-    applies = fused_pair_mlp.applies
+    supported = kernel.supported
     for is_allowed in (True, False):
         asked: list[bool] = []
 
         def ask(*given: Any, is_allowed: bool = is_allowed, asked: list[bool] = asked) -> bool:
-            asked.append(is_allowed and applies(*given))
+            asked.append(is_allowed and supported(*given))
             return asked[-1]
 
-        monkeypatch.setattr(fused_pair_mlp, "applies", ask)
+        monkeypatch.setattr(kernel, "supported", ask)
         out = model(cloud)
         found.append([out, *torch.autograd.grad(out.square().sum(), parameters)])
         assert asked == [is_allowed] * config.layers

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from lietransformer.clouds import PointCloud
+from lietransformer.dispatch import SWITCH
+from lietransformer.kernels import attention as kernel
 from lietransformer.kernels import build as library
-from lietransformer.kernels import fused_attention
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig
-from lietransformer.nn.attention import AttentionConfig, LieSelfAttention
+from lietransformer.nn.attention import AttentionConfig, LieSelfAttention, weighted_sums
 from lietransformer.nn.scores import MLPLocation
 from lietransformer.packing import Packing
 from lietransformer.pairs import PairGeometry
@@ -37,6 +38,10 @@ def geometry(counts: list[int], elements: int, pair: int = PAIR) -> PairGeometry
 
 def packing_of(mask: Tensor) -> Packing:
     return Packing(mask, mask.flatten().nonzero()[:, 0])
+
+
+def is_replaced(layer: LieSelfAttention, features: Tensor, pairs: PairGeometry) -> bool:
+    return weighted_sums.is_replaced(layer, layer.project(features), pairs)
 
 
 def results(
@@ -72,10 +77,10 @@ SETS = {
 def test_agrees_with_pytorch(name: str, rows: bool) -> None:
     layer, pairs = attention(), geometry(*SETS[name])
     features = torch.randn(*pairs.mask[:, 0].shape, WIDTH)
-    assert layer.is_fused(features, pairs)
+    assert is_replaced(layer, features, pairs)
     found = results(layer, features, pairs, rows=rows)
     exact = replace(pairs, coordinates=pairs.coordinates.double())
-    assert not layer.double().is_fused(features.double(), exact)
+    assert not is_replaced(layer.double(), features.double(), exact)
     assert_agree(found, results(layer, features.double(), exact))
 
 
@@ -83,7 +88,7 @@ def test_agrees_with_pytorch(name: str, rows: bool) -> None:
 def test_widths(width: int, heads: int, pair: int) -> None:
     layer, pairs = attention(width, heads, pair), geometry([9, 4], 9, pair)
     features = torch.randn(2, 9, width)
-    assert layer.is_fused(features, pairs)
+    assert is_replaced(layer, features, pairs)
     found = results(layer, features, pairs)
     exact = replace(pairs, coordinates=pairs.coordinates.double())
     assert_agree(found, results(layer.double(), features.double(), exact))
@@ -93,13 +98,12 @@ def test_numbers_do_not_depend_on_threads() -> None:
     layer, pairs = attention(), geometry([5, 16, 17, 1, 33], 40)
     features = torch.randn(5, 40, WIDTH)
     before, found = torch.get_num_threads(), []
-    joint = layer._project(features).detach().requires_grad_()
-    mlp = layer._fusible_mlp()
-    assert mlp is not None
+    joint = layer.project(features).detach().requires_grad_()
+    mlp = list(layer.location.parameters())
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            out = fused_attention.fused_attention(torch.sin, joint, HEADS, pairs, mlp)
+            out = weighted_sums(layer, joint, pairs)
             found.append([out, *torch.autograd.grad(out.square().sum(), [joint, *mlp])])
     finally:
         torch.set_num_threads(before)
@@ -130,25 +134,30 @@ def test_second_derivatives(rows: bool) -> None:
 def test_where_it_does_not_apply() -> None:
     pairs, features = geometry([6, 3], 8), torch.randn(2, 8, WIDTH)
     layer = attention()
-    assert layer.is_fused(features, pairs)
-    assert not attention(normalisation="softmax").is_fused(features, pairs)
-    assert not attention(combination="multiplicative").is_fused(features, pairs)
-    assert not attention(location="plain").is_fused(features, pairs)
-    assert not attention(query_key_width=4).is_fused(features, pairs)
+    assert is_replaced(layer, features, pairs)
+    assert not is_replaced(attention(normalisation="softmax"), features, pairs)
+    assert not is_replaced(attention(combination="multiplicative"), features, pairs)
+    assert not is_replaced(attention(location="plain"), features, pairs)
+    assert not is_replaced(attention(query_key_width=4), features, pairs)
     last = replace(pairs, mask=pairs.mask.flip(-1))
-    assert not layer.is_fused(features, last)
+    assert not is_replaced(layer, features, last)
     own = replace(pairs, mask=pairs.mask.expand(2, 8, 8))
-    assert not layer.is_fused(features, own)
+    assert not is_replaced(layer, features, own)
     chosen = replace(pairs, indices=torch.zeros(2, 8, 8, dtype=torch.long))
-    assert not layer.is_fused(features, chosen)
-    assert not layer.is_fused(features.to("meta"), pairs)
+    assert not is_replaced(layer, features, chosen)
+    assert not kernel.supported(layer, layer.project(features).to("meta"), pairs)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not layer.is_fused(features, pairs)
+        assert not is_replaced(layer, features, pairs)
     asked = []
-    torch.func.vmap(lambda x: asked.append(layer.is_fused(x[None], pairs)) or x)(features)  # type: ignore[func-returns-value]
+
+    def ask(x: Tensor) -> Tensor:
+        asked.append(is_replaced(layer, x[None], pairs))
+        return x
+
+    torch.func.vmap(ask)(features)
     assert asked == [False]
     layer.location.register_forward_hook(lambda *_: None)
-    assert not layer.is_fused(features, pairs)
+    assert not is_replaced(layer, features, pairs)
 
 
 def test_a_parametrised_mlp_of_locations() -> None:
@@ -156,9 +165,9 @@ def test_a_parametrised_mlp_of_locations() -> None:
     layer = attention()
     assert isinstance(layer.location, MLPLocation)
     torch.nn.utils.parametrizations.weight_norm(layer.location.mlp.layers[1])
-    assert not layer.is_fused(features, pairs)
+    assert not is_replaced(layer, features, pairs)
     plain = attention()  # of the same weights, which the norm leaves as they are
-    assert plain.is_fused(features, pairs)
+    assert is_replaced(plain, features, pairs)
     torch.testing.assert_close(
         layer(features, pairs)[pairs.mask[:, 0]], plain(features, pairs)[pairs.mask[:, 0]]
     )
@@ -176,7 +185,7 @@ def test_queries_without_bias() -> None:
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "load", lambda *_: None)
     pairs, features = geometry([6, 3], 8), torch.randn(2, 8, WIDTH)
-    assert not attention().is_fused(features, pairs)
+    assert not is_replaced(attention(), features, pairs)
 
 
 def test_a_model_leaves_out_what_is_not_real(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +197,7 @@ def test_a_model_leaves_out_what_is_not_real(monkeypatch: pytest.MonkeyPatch) ->
     mask = torch.arange(9) < torch.tensor([4, 9, 0])[:, None]
     cloud = PointCloud(torch.randn(3, 9, 2), torch.randn(3, 9, 1), mask)
     found = model(cloud)
-    monkeypatch.setattr(fused_attention, "applies", lambda *_: False)
+    monkeypatch.setenv(SWITCH, "0")
     expected = model(cloud)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     by_rows, by_examples = (

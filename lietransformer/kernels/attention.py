@@ -6,68 +6,87 @@ direction, and pairs with elements that are not real are not computed.
 """
 
 import ctypes
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from lietransformer.dispatch import has_hooks
 from lietransformer.kernels import build as library
 from lietransformer.kernels import head_mlp
+from lietransformer.kernels.autograd_fallback import Plain
 from lietransformer.kernels.calling import call
+from lietransformer.kernels.conditions import are_ordinary, is_wrapped, leading_keys
+from lietransformer.nn.attention import LieSelfAttention, masked_average, side_by_side
+from lietransformer.nn.mlp import per_head_mlp
+from lietransformer.nn.scores import (
+    AdditiveCombination,
+    DotProductContent,
+    MLPLocation,
+    map_pairs,
+)
 from lietransformer.pairs import PairGeometry
 
 # Loops over the channels of a head are unrolled in part, and their sums kept on the stack.
 _WIDEST_HEAD = 64
 
-# The same as PyTorch operations: takes queries, keys and values together, coordinates of pairs,
-# and weight and bias of each layer of the MLP.
-Plain = Callable[..., Tensor]
 
-
-def applies(
-    features: Tensor, width: int, heads: int, geometry: PairGeometry, mlp: list[Tensor]
-) -> bool:
-    """Whether the C code is there, and can compute this.
-
-    Args:
-        features: of elements, or what is made of them.
-        width: of all heads together.
-        heads: how many.
-        geometry: of the pairs.
-        mlp: weights and biases of the MLP of locations.
-    """
-    tensors = (features, geometry.coordinates, *mlp)
+def supported(layer: LieSelfAttention, joint: Tensor, geometry: PairGeometry) -> bool:
+    """Whether the C code is there, and can compute `weighted_sums` of these."""
+    mlp = location_parameters(layer)
+    if mlp is None or geometry.indices is not None:
+        return False
+    tensors = (joint, geometry.coordinates, *mlp)
     return (
-        not torch.compiler.is_compiling()
-        and geometry.indices is None
-        and all(tensor.device.type == "cpu" for tensor in tensors)
-        and all(tensor.dtype == torch.float32 for tensor in tensors)
-        and not torch.is_autocast_enabled("cpu")
-        and forward_ad._current_level < 0  # tangents go by PyTorch's own rules
-        and not any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors))
-        and geometry.leading_keys is not None
-        and _load(width // heads, mlp) is not None
+        are_ordinary(*tensors)
+        and not any(map(is_wrapped, tensors))
+        and leading_keys(geometry) is not None
+        and _load(layer.value.out_features // layer.heads, mlp) is not None
     )
 
 
-def fused_attention(
-    plain: Plain, joint: Tensor, heads: int, geometry: PairGeometry, mlp: list[Tensor]
-) -> Tensor:
-    """The same as `plain(joint, geometry.coordinates, *mlp)` for real queries, to rounding.
-
-    Queries that are not real get zeros.
-    """
-    assert geometry.leading_keys is not None
-    counts = geometry.leading_keys
+def compute(layer: LieSelfAttention, joint: Tensor, geometry: PairGeometry) -> Tensor:
+    """`weighted_sums` of real queries, to rounding. Queries that are not real get zeros."""
+    counts, mlp = leading_keys(geometry), location_parameters(layer)
+    assert counts is not None
+    assert mlp is not None
     first_rows = None if geometry.packing is None else counts.cumsum(dim=0) - counts
-    sets = _Sets(counts, first_rows, geometry.coordinates.shape[2], heads)
-    result: Tensor = _FusedAttention.apply(  # type: ignore[no-untyped-call]
+    sets = _Sets(counts, first_rows, geometry.coordinates.shape[2], layer.heads)
+    plain = partial(_by_operations, layer, geometry)
+    result: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
         plain, sets, joint, geometry.coordinates, *mlp
     )
     return result
+
+
+def location_parameters(layer: LieSelfAttention) -> list[Tensor] | None:
+    """Weights and biases of the location MLP, where the choices are those of the C code."""
+    parts = (layer.content, layer.location, layer.combination)
+    if (
+        tuple(map(type, parts)) != (DotProductContent, MLPLocation, AdditiveCombination)
+        or layer.normalisation != "constant"
+        or layer.query.out_features != layer.value.out_features
+        or has_hooks(*parts)
+    ):
+        return None
+    assert isinstance(layer.location, MLPLocation)
+    return head_mlp.layer_parameters(layer.location.mlp)
+
+
+def _by_operations(
+    layer: LieSelfAttention,
+    geometry: PairGeometry,
+    joint: Tensor,
+    coordinates: Tensor,
+    *mlp: Tensor,
+) -> Tensor:
+    """`weighted_sums` in PyTorch, as a function of all that it can be differentiated by."""
+    query, key, value = layer.heads_of(joint)
+    location = map_pairs(lambda x: per_head_mlp(x, *mlp), coordinates.movedim(-1, 0)[None])
+    scores = layer.combination(layer.content(query, key, geometry), location, geometry)
+    return side_by_side(masked_average(scores, geometry.mask) @ value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +134,7 @@ class _Sets:
         return torch.arange(self.elements) < self.counts[:, None]
 
 
-class _FusedAttention(torch.autograd.Function):
+class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, plain: Plain, sets: _Sets, joint: Tensor, coordinates: Tensor, *mlp: Tensor
@@ -166,7 +185,7 @@ def _scratch(code: ctypes.CDLL, elements: int) -> Tensor:
 
 def _code(head_width: int, mlp: Any) -> ctypes.CDLL:
     code = _load(head_width, mlp)
-    assert code is not None  # `applies` has been asked
+    assert code is not None  # `supported` has been asked
     return code
 
 
