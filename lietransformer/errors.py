@@ -3,11 +3,6 @@
 from typing import Any, get_args
 
 
-def explain(*, expected: str, found: str, remedy: str) -> str:
-    """Say what was expected, what was found instead, and what to do about it."""
-    return f"expected {expected}; found {found}. {remedy[:1].upper()}{remedy[1:]}."
-
-
 def require_choice(name: str, value: object, choices: Any) -> None:
     """Refuse a value that is not one of a Literal's choices."""
     if value not in get_args(choices):

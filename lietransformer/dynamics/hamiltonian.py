@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from lietransformer.clouds import PointCloud
 from lietransformer.dispatch import replaceable
 from lietransformer.dynamics.rollout import VectorField
-from lietransformer.errors import explain
 
 
 class LearntDynamics(nn.Module, ABC):
@@ -30,11 +29,8 @@ class LearntDynamics(nn.Module, ABC):
         super().__init__()
         if any(getattr(module, "updates_buffers", False) for module in model.modules()):
             raise ValueError(
-                explain(
-                    expected="a model that is a function of its input while it trains",
-                    found="one with batch norm or a radius that adapts",
-                    remedy='build it with norm="none" and fill=None',
-                )
+                "a model with batch norm or a radius that adapts changes while it trains, so it "
+                'defines no equation of motion. Build it with norm="none" and fill=None.'
             )
         self.model = model
 
@@ -214,9 +210,6 @@ def gradient(
 def _require_outputs(output: Tensor, width: int, meaning: str) -> None:
     if output.ndim != 2 or output.shape[1] != width:
         raise ValueError(
-            explain(
-                expected=f"a model with {width} outputs for each example, {meaning}",
-                found=f"outputs of shape {tuple(output.shape)}",
-                remedy="build it with another output_width",
-            )
+            f"the model must have {width} outputs for each example, {meaning}, got shape "
+            f"{tuple(output.shape)}. Build it with another output_width."
         )

@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lietransformer.clouds import LiftedCloud, PointCloud
-from lietransformer.errors import explain
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig, lift
 from lietransformer.packing import Packing
@@ -139,42 +138,27 @@ def check_input(
     """
     if not isinstance(cloud, PointCloud):
         raise TypeError(
-            explain(
-                expected="a PointCloud",
-                found=type(cloud).__name__,
-                remedy="wrap positions in PointCloud(positions)",
-            )
+            f"the input must be a PointCloud, got {type(cloud).__name__}. Wrap positions in "
+            "PointCloud(positions)."
         )
     if space_dimension is not None and cloud.positions.shape[-1] != space_dimension:
         raise ValueError(
-            explain(
-                expected=f"points of dimension {space_dimension}",
-                found=f"positions of shape {tuple(cloud.positions.shape)}",
-                remedy="give other points, or build the model for this space",
-            )
+            f"the model takes points of dimension {space_dimension}, got positions of shape "
+            f"{tuple(cloud.positions.shape)}"
         )
     if cloud.features.shape[-1] != input_width:
         raise ValueError(
-            explain(
-                expected=f"{input_width} features per point",
-                found=f"features of shape {tuple(cloud.features.shape)}",
-                remedy="give other features, or build the model with this input_width",
-            )
+            f"the model takes {input_width} features per point, got features of shape "
+            f"{tuple(cloud.features.shape)}. Build it with another input_width, or give others."
         )
     parameter = next(model.parameters())
     if cloud.positions.dtype != parameter.dtype:
         raise TypeError(
-            explain(
-                expected=f"a point cloud in {parameter.dtype}, as the model's parameters",
-                found=f"{cloud.positions.dtype}",
-                remedy="convert with cloud.to(dtype=...) or model.to(dtype)",
-            )
+            f"the point cloud must be in {parameter.dtype}, as the model's parameters, got "
+            f"{cloud.positions.dtype}. Convert with cloud.to(dtype=...) or model.to(dtype)."
         )
     if cloud.positions.device != parameter.device:
         raise ValueError(
-            explain(
-                expected=f"a point cloud on {parameter.device}, where the model is",
-                found=f"{cloud.positions.device}",
-                remedy="move it with cloud.to(device)",
-            )
+            f"the point cloud must be on {parameter.device}, where the model is, got "
+            f"{cloud.positions.device}. Move it with cloud.to(device)."
         )

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.clouds import PointCloud
-from lietransformer.errors import explain, require_at_least_one
+from lietransformer.errors import require_at_least_one
 from lietransformer.models.base import check_input
 
 
@@ -65,11 +65,8 @@ class FullyConnected(nn.Module):
         check_input(self, cloud, self.config.input_width, self.config.space_dimension)
         if cloud.positions.shape[1] != self.config.points:
             raise ValueError(
-                explain(
-                    expected=f"{self.config.points} points in every example",
-                    found=f"{cloud.positions.shape[1]} points",
-                    remedy="build the model for this number",
-                )
+                f"the model takes {self.config.points} points in every example, got "
+                f"{cloud.positions.shape[1]}. Build it for this number."
             )
         x = torch.cat([cloud.positions, cloud.features], dim=-1)
         x = x.masked_fill(~cloud.mask[..., None], 0).flatten(1)

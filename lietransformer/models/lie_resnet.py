@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from lietransformer.clouds import LiftedCloud
 from lietransformer.dispatch import has_hooks
-from lietransformer.errors import explain, require_at_least_one, require_choice
+from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.groups import PairFeatures, get_group
 from lietransformer.lift import LiftConfig
 from lietransformer.models.base import LiftedModel, packed_pairs
@@ -65,29 +65,14 @@ class LieResNetConfig:
         require_at_least_one("layers", self.layers)
         self.lift.samples_for(get_group(self.group))
         if self.width < _BOTTLENECK or self.width % _BOTTLENECK:
-            raise ValueError(
-                explain(
-                    expected=f"a width that {_BOTTLENECK} divides",
-                    found=f"width={self.width}",
-                    remedy="use another width",
-                )
-            )
+            raise ValueError(f"the width must be a multiple of {_BOTTLENECK}, got {self.width}")
         if self.fill is not None and not 0 < self.fill <= 1:
-            raise ValueError(
-                explain(
-                    expected="a fill above 0 and at most 1, or None",
-                    found=f"fill={self.fill}",
-                    remedy="use a share of all elements, such as 0.5",
-                )
-            )
+            raise ValueError(f"fill must be above 0 and at most 1, or None, got {self.fill}")
         ball, radius = self.neighbourhood.ball, self.neighbourhood.radius
         if self.fill is not None and (ball is not None or radius is not None):
             raise ValueError(
-                explain(
-                    expected="either a fill, to which the radius adapts, or a ball or a radius",
-                    found=f"fill={self.fill}, ball={ball} and radius={radius}",
-                    remedy="leave one of them out",
-                )
+                f"give either a fill, to which the radius adapts, or a ball or a radius; got "
+                f"fill={self.fill}, ball={ball} and radius={radius}"
             )
 
 

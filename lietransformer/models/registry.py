@@ -2,7 +2,6 @@
 
 from torch import nn
 
-from lietransformer.errors import explain
 from lietransformer.models.fully_connected import FullyConnected, FullyConnectedConfig
 from lietransformer.models.graph_network import GraphNetwork, GraphNetworkConfig
 from lietransformer.models.lie_resnet import LieResNet, LieResNetConfig
@@ -33,11 +32,8 @@ def build_model(config: ModelConfig) -> nn.Module:
     """The model that these settings define, with freshly drawn parameters."""
     if type(config) not in _MODELS:
         raise TypeError(
-            explain(
-                expected="settings of one of " + ", ".join(m.__name__ for m in _MODELS.values()),
-                found=type(config).__name__,
-                remedy="give one of their config classes",
-            )
+            "a model is built from the settings of one of "
+            f"{', '.join(m.__name__ for m in _MODELS.values())}, got {type(config).__name__}"
         )
     return _MODELS[type(config)](config)
 

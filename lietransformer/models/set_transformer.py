@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lietransformer.clouds import PointCloud
-from lietransformer.errors import explain, require_at_least_one
+from lietransformer.errors import require_at_least_one
 from lietransformer.models.base import check_input
 from lietransformer.nn.set_attention import AttentionPooling, InducedSelfAttention, SelfAttention
 
@@ -54,11 +54,8 @@ class SetTransformerConfig:
         require_at_least_one("inducing_points", self.inducing_points)
         if self.heads < 1 or self.width < 1 or self.width % self.heads:
             raise ValueError(
-                explain(
-                    expected="a width that the number of heads divides",
-                    found=f"width={self.width}, heads={self.heads}",
-                    remedy="change one of them",
-                )
+                f"the number of heads must divide the width, got width={self.width} and "
+                f"heads={self.heads}"
             )
 
 

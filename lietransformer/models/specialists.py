@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lietransformer.clouds import PointCloud
-from lietransformer.errors import explain, require_at_least_one, require_choice
+from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.groups.series import safe_norm
 from lietransformer.models.base import check_input
 from lietransformer.nn.spherical_basis import SphericalBasis
@@ -47,26 +47,13 @@ class SpecialistConfig:
         require_choice("kind", self.kind, SpecialistKind)
         require_at_least_one("output_width", self.output_width)
         if not self.elements or not all(1 <= charge <= 94 for charge in self.elements):
-            raise ValueError(
-                explain(
-                    expected="elements as nuclear charges from 1 to 94",
-                    found=f"{self.elements}",
-                    remedy="name those that occur in the molecules",
-                )
-            )
+            raise ValueError(f"elements must be nuclear charges from 1 to 94, got {self.elements}")
         if not self.cutoff > 0:
-            raise ValueError(
-                explain(
-                    expected="a cutoff above 0 (Å)", found=f"{self.cutoff}", remedy="use 5 or 10"
-                )
-            )
+            raise ValueError(f"cutoff must be above 0 (Å), got {self.cutoff}")
         if self.input_width < len(self.elements):
             raise ValueError(
-                explain(
-                    expected=f"at least {len(self.elements)} features, one for each element",
-                    found=f"input_width={self.input_width}",
-                    remedy="give the one-hot code of the element as the first features",
-                )
+                f"input_width must be at least {len(self.elements)}, one for each element, got "
+                f"{self.input_width}. The first features are the one-hot code of the element."
             )
 
 
@@ -233,11 +220,8 @@ def _torch_geometric() -> Any:
     """The models of torch_geometric."""
     if importlib.util.find_spec("torch_geometric") is None:
         raise ImportError(
-            explain(
-                expected="the package torch_geometric, for SchNet and DimeNet++",
-                found="that it is not installed",
-                remedy="run `pip install 'lietransformer[specialists]'`",
-            )
+            "SchNet and DimeNet++ need the package torch_geometric. Run "
+            "`pip install 'lietransformer[specialists]'`."
         )
     with warnings.catch_warnings():
         # torch_geometric compiles parts of itself with torch.jit, which is deprecated.

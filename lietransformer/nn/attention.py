@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from lietransformer.checkpointing import recomputed
 from lietransformer.dispatch import replaceable
-from lietransformer.errors import explain, require_at_least_one, require_choice
+from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.nn.chunking import queries_at_once
 from lietransformer.nn.scores import (
     AdditiveCombination,
@@ -69,21 +69,15 @@ class AttentionConfig:
         """Refuse a width and number of heads that these choices cannot be built with."""
         if heads < 1 or width < 1 or width % heads:
             raise ValueError(
-                explain(
-                    expected="a width that the number of heads divides",
-                    found=f"width={width}, heads={heads}",
-                    remedy=_nearest_widths(width, heads),
-                )
+                f"the number of heads must divide the width, got width={width} and heads={heads}. "
+                f"{_nearest_widths(width, heads)}."
             )
         content_width = self.content_width(width // heads)
         if self.combination == "additive" and content_width != 1:
             raise ValueError(
-                explain(
-                    expected="a content score that is a number, because the additive "
-                    "combination k_c + k_l must be one",
-                    found=f'content="{self.content}", a vector of {content_width} per head',
-                    remedy='use content="dot_product", or combination "mlp" or "multiplicative"',
-                )
+                "the additive combination k_c + k_l needs a content score that is a number, got "
+                f'content="{self.content}", a vector of {content_width} per head. Use '
+                'content="dot_product", or combination "mlp" or "multiplicative".'
             )
 
     def content_width(self, head_width: int) -> int:
@@ -220,10 +214,10 @@ def masked_average(
 
 def _nearest_widths(width: int, heads: int) -> str:
     if heads < 1 or width < 1:
-        return "use at least one head and a positive width"
+        return "Use at least one head and a positive width"
     below = width // heads * heads
     nearest = f"{below} or {below + heads}" if below else f"{heads}"
-    return f"use a width of {nearest} for {heads} heads"
+    return f"Use a width of {nearest} for {heads} heads"
 
 
 def _content(config: AttentionConfig, query_key_width: int, content_width: int) -> nn.Module:

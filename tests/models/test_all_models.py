@@ -33,7 +33,7 @@ def test_wrong_input_is_refused_by_every_model() -> None:
             model(cloud.to(dtype=torch.float32))
         with pytest.raises(ValueError, match="points of dimension 2"):
             model(PointCloud(torch.zeros(3, 5, 3).double(), cloud.features))
-        with pytest.raises(TypeError, match="expected a PointCloud"):
+        with pytest.raises(TypeError, match="must be a PointCloud"):
             model(cloud.positions)
     with pytest.raises(ValueError, match="points of dimension 3"):
         specialist("SchNet")(PointCloud(torch.zeros(3, 7, 2).double(), molecules().features))

@@ -184,8 +184,8 @@ def test_an_empty_batch_leaves_the_radius() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"width": 6}, "a width that 4 divides"),
-        ({"fill": 0.0}, "a fill above 0 and at most 1"),
+        ({"width": 6}, "a multiple of 4, got 6"),
+        ({"fill": 0.0}, "fill must be above 0 and at most 1"),
         ({"fill": 0.5, "neighbourhood": NeighbourhoodConfig(radius=1.0)}, "either a fill"),
         ({"fill": 0.5, "neighbourhood": NeighbourhoodConfig(ball=3)}, "either a fill"),
         ({"layers": 0}, "layers must be at least 1"),

@@ -128,15 +128,15 @@ def test_geometry_keeps_its_precision_under_autocast(name: str) -> None:
         (
             PointCloud(torch.zeros(1, 4, 2, dtype=torch.float64)),
             ValueError,
-            r"expected 2 features per point; found features of shape \(1, 4, 1\)",
+            r"takes 2 features per point, got features of shape \(1, 4, 1\)",
         ),
         (
             random_cloud("T(2)", dtype=torch.float32),
             TypeError,
-            "a point cloud in torch.float64.*found torch.float32. Convert",
+            "must be in torch.float64.*got torch.float32. Convert",
         ),
-        (torch.zeros(1, 4, 2), TypeError, r"expected a PointCloud; found Tensor. Wrap positions"),
-        (random_cloud("T(2)").to("meta"), ValueError, "on cpu, where the model is; found meta"),
+        (torch.zeros(1, 4, 2), TypeError, r"must be a PointCloud, got Tensor. Wrap positions"),
+        (random_cloud("T(2)").to("meta"), ValueError, "on cpu, where the model is, got meta"),
     ],
 )
 def test_clouds_that_do_not_fit(cloud: PointCloud, error: type[Exception], message: str) -> None:

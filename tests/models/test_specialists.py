@@ -123,7 +123,7 @@ def test_molecules_without_atoms_anywhere_in_a_batch() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cutoff": -1.0}, "a cutoff above 0"),
+        ({"cutoff": -1.0}, "cutoff must be above 0"),
         ({"elements": ()}, "nuclear charges from 1 to 94"),
         ({"elements": (1, 200)}, "nuclear charges from 1 to 94"),
         ({"input_width": 3}, "at least 5 features"),

@@ -164,7 +164,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"springs__training": {"epochs": 0}}, r"data_efficiency, .*: epochs: .*greater than or equal"),
     (
         {"constellations__by_model": {"LieTransformer-T2": {"architecture": {"width": 15}}}},
-        r"constellations, LieTransformer-T2: .*width that the number of heads divides",
+        r"constellations, LieTransformer-T2: .*the number of heads must divide the width",
     ),
     (
         {"constellations__by_model": {"LieTransformer-T2": {"architecture": {"group": "T(3)"}}}},

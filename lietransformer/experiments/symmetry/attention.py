@@ -18,7 +18,6 @@ from torch.nn import functional as F
 
 from lietransformer.clouds import LiftedCloud
 from lietransformer.dispatch import replaceable
-from lietransformer.errors import explain
 from lietransformer.groups import Group
 from lietransformer.groups.se2 import SE2
 from lietransformer.models import LieTransformer
@@ -69,13 +68,9 @@ def _require_known_form(model: LieTransformer, lifted: LiftedCloud) -> None:
     )
     if not is_known:
         raise ValueError(
-            explain(
-                expected="one example without padding, in float64 on a CPU, and a LieTransformer "
-                "on SE(2) whose attention is a dot product plus an MLP of the logarithm, divided "
-                "by the number of elements",
-                found="another",
-                remedy="call the model itself",
-            )
+            "this needs one example without padding, in float64 on a CPU, and a LieTransformer on "
+            "SE(2) whose attention is a dot product plus an MLP of the logarithm, divided by the "
+            "number of elements. Otherwise call the model itself."
         )
 
 
