@@ -130,7 +130,8 @@ start = time.time()
 while time.time() < start + seconds:
     epoch = 40 * (time.time() - start) / seconds
     record = dict(step=int(epoch), epoch=epoch, time=0)
-    (out / "metrics.jsonl").write_text(json.dumps(record) + chr(10))
+    (out / "part").write_text(json.dumps(record) + chr(10))
+    (out / "part").replace(out / "metrics.jsonl")
     time.sleep(0.05)
 """
 

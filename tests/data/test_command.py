@@ -278,5 +278,5 @@ def test_two_processes_do_not_write_the_same_file(tmp_path: Path) -> None:
     path = tmp_path / "springs.h5"
     with complete_or_absent(path) as part:
         part.write_text("ours")
-        assert "another one that does so now" in fails(*arguments("springs", path))
+        assert "another process writes springs.h5.part now" in fails(*arguments("springs", path))
     assert path.read_text() == "ours"

@@ -42,7 +42,7 @@ LANES = 16
 def code(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("lanes")
     (folder / "code.c").write_text(CODE)
-    command = [*library._compiler_with_flags(), "-I", str(Path(library.__file__).parent)]
+    command = [*library._compiler_with_flags(), "-I", str(Path(library.__file__).parent / "csrc")]
     if request.param == "any processor":
         command = [flag for flag in command if not flag.startswith("-m")]
     subprocess.run([*command, folder / "code.c", "-o", folder / "code.so"], check=True)

@@ -149,7 +149,7 @@ def test_clouds_that_do_not_fit(cloud: PointCloud, error: type[Exception], messa
     ("changes", "message"),
     [
         ({"group": "SE(5)"}, "group must be one of"),
-        ({"width": 9}, "found width=9, heads=2. Use a width of 8 or 10"),
+        ({"width": 9}, "got width=9 and heads=2. Use a width of 8 or 10"),
         ({"head": "max"}, "head must be one of pool_then_mlp, linear_then_pool, got 'max'"),
         ({"norm": "batch"}, "norm must be one of layer, none"),
         ({"pair_features": "raw"}, "pair features must be one of log, canonical"),

@@ -216,5 +216,5 @@ def test_parameters_are_a_function_of_the_seed_alone(preset: Preset) -> None:
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"expected one of constellations/LieTransformer-T2"):
+    with pytest.raises(ValueError, match=r"Use one of constellations/LieTransformer-T2"):
         get_preset("springs", "LieTransformer-T3")

@@ -126,7 +126,7 @@ def test_molecules_without_atoms_anywhere_in_a_batch() -> None:
         ({"cutoff": -1.0}, "cutoff must be above 0"),
         ({"elements": ()}, "nuclear charges from 1 to 94"),
         ({"elements": (1, 200)}, "nuclear charges from 1 to 94"),
-        ({"input_width": 3}, "at least 5 features"),
+        ({"input_width": 3}, "input_width must be at least 5"),
     ],
 )
 def test_impossible_specialists_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -241,7 +241,7 @@ def test_a_query_without_keys_gets_finite_values_and_gradients(config: Attention
 
 @pytest.mark.parametrize(("width", "heads"), [(10, 4), (8, 0), (0, 1), (3, 4)])
 def test_heads_must_divide_the_width(width: int, heads: int) -> None:
-    with pytest.raises(ValueError, match=f"found width={width}, heads={heads}. Use"):
+    with pytest.raises(ValueError, match=f"got width={width} and heads={heads}. Use"):
         LieSelfAttention(width, heads, 2, AttentionConfig())
 
 

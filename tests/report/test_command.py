@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.cli import report as command
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import TABLES
 from tests.report.synthetic import Results, mae
@@ -15,7 +14,7 @@ COMMANDS = ("tables", "figures", "claims", "report")
 
 def run(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    command.add_parsers(parser.add_subparsers())
+    report.add_parsers(parser.add_subparsers())
     options = parser.parse_args(arguments)
     return int(options.run(options))
 
@@ -60,8 +59,8 @@ def test_a_folder_that_is_none(tmp_path: Path, name: str) -> None:
 
 def test_the_report_of_an_empty_folder_without_torch(tmp_path: Path) -> None:
     code = (
-        "import argparse, sys; from lietransformer.report import command;"
-        "parser = argparse.ArgumentParser(); command.add_parsers(parser.add_subparsers());"
+        "import argparse, sys; from lietransformer.cli import report;"
+        "parser = argparse.ArgumentParser(); report.add_parsers(parser.add_subparsers());"
         f"options = parser.parse_args(['report', {str(tmp_path)!r}]); options.run(options);"
         "sys.exit('torch' in sys.modules)"
     )

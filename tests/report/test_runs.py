@@ -30,7 +30,7 @@ def test_a_row_for_each_run_whatever_became_of_it(tmp_path: Path) -> None:
     assert list(sweep.runs["status"]) == outcome
     assert list(sweep.runs["seed"]) == [0, 1, 2, 3, 4]
     assert "cannot be read" in sweep.runs["reason"][4]
-    assert sweep.runs["hours"][0] == 1
+    assert sweep.runs["core_hours"][0] == 2
     assert (sweep.tier, sweep.is_reduced, sweep.commits) == ("workstation", True, (COMMIT,))
     assert len(finished(sweep.runs)) == 1
     assert numbers(sweep.runs, "best/test_T2/accuracy") == {0: 0.4}

@@ -163,5 +163,5 @@ def test_one_damaged_run_does_not_keep_the_others_out(
     arguments = ["sync", str(tmp_path / "runs"), "--tracking", f"sqlite:///{tmp_path}/mlflow.db"]
     assert main(arguments) == 1
     message = capsys.readouterr().err
-    assert "1 runs were brought up to date, but not all: expected" in message
-    assert "damaged/config.json with hash and config" in message
+    assert "1 runs were brought up to date, but not all: " in message
+    assert "damaged/config.json has no hash and config" in message

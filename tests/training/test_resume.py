@@ -224,7 +224,7 @@ def test_asked_to_stop(
     process.send_signal(number)
     out, _ = process.communicate()
     assert process.returncode == RESUME_EXIT_CODE == 75
-    assert f"stopped by {number.name}; the same command goes on" in out
+    assert f"stopped by {number.name}; the same command resumes from here" in out
     again = subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True)
     assert "resuming after step" in again.stderr
     assert numbers(tmp_path / "run") == undisturbed_long
