@@ -31,7 +31,7 @@ def test_wrong_input_is_refused_by_every_model() -> None:
             model(PointCloud(cloud.positions))
         with pytest.raises(TypeError, match="as the model's parameters"):
             model(cloud.to(dtype=torch.float32))
-        with pytest.raises(ValueError, match="points of dimension 2|2 coordinates"):
+        with pytest.raises(ValueError, match=r"points of dimension 2|2 coordinates"):
             model(PointCloud(torch.zeros(3, 5, 3).double(), cloud.features))
         with pytest.raises(TypeError, match="must be a PointCloud"):
             model(cloud.positions)
