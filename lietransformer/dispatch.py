@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.autograd import forward_ad
 
-SWITCH = "LIETRANSFORMER_NATIVE"
+from lietransformer.kernels import SWITCH
 
 P = ParamSpec("P")
 R = TypeVar("R")

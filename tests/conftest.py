@@ -11,10 +11,10 @@ from hypothesis import settings
 from mlflow import MlflowClient
 
 from lietransformer.data.reader import DatasetFile
-from lietransformer.dispatch import SWITCH
 from lietransformer.experiments.constellations import dataset as constellations
 from lietransformer.experiments.qm9 import dataset as qm9
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.kernels import SWITCH
 from tests.browser import Browser, open_browser
 
 # Small tensors: the suite gains from more processes, not from more threads in each.

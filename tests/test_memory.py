@@ -18,9 +18,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from lietransformer.clouds import PointCloud
-from lietransformer.dispatch import SWITCH
 from lietransformer.experiments.cost.cost import peak_bytes
 from lietransformer.experiments.cost.steps import training_step
+from lietransformer.kernels import SWITCH
 from lietransformer.lift import LiftConfig
 from lietransformer.models import (
     GraphNetwork,

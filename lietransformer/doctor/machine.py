@@ -15,9 +15,8 @@ import psutil
 from packaging.requirements import Requirement
 
 from lietransformer import __version__
-from lietransformer.dispatch import SWITCH
 from lietransformer.doctor.findings import Finding, Level, listed, size
-from lietransformer.kernels import build
+from lietransformer.kernels import SWITCH, build
 from lietransformer.processes import available_cores
 
 _PINS = Path(__file__).parents[2] / "constraints.txt"  # only in a checkout

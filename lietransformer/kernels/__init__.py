@@ -1,1 +1,4 @@
-"""Loops in C that PyTorch can only run as many passes over memory, and their compilation."""
+"""C code for functions of the method that PyTorch computes in many passes over memory."""
+
+# With 0 in this environment variable, PyTorch computes everything.
+SWITCH = "LIETRANSFORMER_NATIVE"

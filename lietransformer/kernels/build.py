@@ -17,7 +17,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from lietransformer.dispatch import SWITCH
+from lietransformer.kernels import SWITCH
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from lietransformer.dispatch import SWITCH
 from lietransformer.doctor import machine
+from lietransformer.kernels import SWITCH
 from tests.doctor.folders import levels
 from tests.requirements import needs_compiler
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lietransformer.clouds import PointCloud
-from lietransformer.dispatch import SWITCH
+from lietransformer.kernels import SWITCH
 from lietransformer.kernels import attention as kernel
 from lietransformer.kernels import build as library
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lietransformer.dispatch import SWITCH
+from lietransformer.kernels import SWITCH
 from lietransformer.kernels import build as library
 from tests.requirements import needs_compiler
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lietransformer.clouds import PointCloud
-from lietransformer.dispatch import SWITCH
+from lietransformer.kernels import SWITCH
 from lietransformer.kernels import build as library
 from lietransformer.kernels import pair_mlp as kernel
 from lietransformer.models.lie_transformer import LieTransformer, LieTransformerConfig

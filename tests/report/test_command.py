@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lietransformer.cli import report as command
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import TABLES
 from tests.report.synthetic import Results, mae
@@ -14,7 +15,7 @@ COMMANDS = ("tables", "figures", "claims", "report")
 
 def run(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    report.add_parsers(parser.add_subparsers())
+    command.add_parsers(parser.add_subparsers())
     options = parser.parse_args(arguments)
     return int(options.run(options))
 
