@@ -170,6 +170,16 @@ def test_the_stricter_test_sets_stand_below_table1(
     assert r"\itshape paper" not in numbers
 
 
+def test_table1_names_the_rotation_of_the_data(tmp_path: Path) -> None:
+    Results(tmp_path).write()
+    assert "rotated by up to 0.33 half turns either way. Without" in rendered(
+        tmp_path, "table1", "md"
+    )
+    config = {"constellations": {"data": {"rotation": 0.0}}}
+    Results(tmp_path, config=config).write()
+    assert "instances are not rotated" in rendered(tmp_path, "table1", "md")
+
+
 @needs_latex
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)

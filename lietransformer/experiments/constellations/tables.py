@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lietransformer.reference import table1 as paper_table1
+from lietransformer.report.claims.protocol import DATA
 from lietransformer.report.provenance import provenance, tier
 from lietransformer.report.runs import Sweep
 from lietransformer.report.tables.table import Column, Row, Table, cell_of, legend, mark_best
@@ -49,9 +50,22 @@ def build(sweep: Sweep) -> Table:
             "Weights: those with the best validation accuracy.",
             "D_test^T2 and D_test^SE2 hold every test example twice, untransformed and "
             "transformed, as in the authors' released data.",
+            _rotation(sweep),
             *provenance(sweep, sweep.select("constellations")),
         ),
         below=_strict(sweep),
+    )
+
+
+def _rotation(sweep: Sweep) -> str:
+    """Which of the two states of the authors' data script the examples are of."""
+    data = (sweep.config.get("constellations") or {}).get("data") or {}
+    rotation = data.get("rotation", DATA["constellations"]["rotation"])
+    if not rotation:
+        return "Pattern instances are not rotated, which is not the default of the authors' script."
+    return (
+        f"Pattern instances are rotated by up to {rotation:g} half turns either way. Without "
+        "rotation, another state of the authors' data script: not run."
     )
 
 
