@@ -38,12 +38,12 @@ except UserError as error:
 
 RESULTS = PLAN.results
 
-# Run folders and MLflow's store are no outputs of Snakemake: it would remove them before it tries a
-# job again. That some are gone it learns here, by the files that stand for them.
+# Run folders and MLflow's store are not outputs: Snakemake would delete them before it retries a job.
+# Drop stale sentinels so that Snakemake reruns what is missing.
 if workflow.is_main_process:
     for path in PLAN.files_that_stand_for_nothing():
         logger.warning(
-            f"Removed {path}: what it stands for is gone, and is made again."
+            f"Removed the stale sentinel {path}: its files are gone and are made again."
         )
         path.unlink()
     if PLAN.left_out:
@@ -60,8 +60,8 @@ localrules:
     all,
 
 
-# Named one by one, here and in the targets: of what other jobs have used already, or `make tables`
-# did not need, Snakemake does not notice that it is not there.
+# Every file is named, here and in the targets: Snakemake does not notice that an intermediate file
+# is missing once the jobs that read it are done.
 rule all:
     input:
         RESULTS / "report.html",
@@ -74,7 +74,7 @@ rule all:
         tracking(*PARTS, "summary"),
         verification("verified"),
     message:
-        "All of the sweep is there"
+        "The sweep is complete"
 
 
 include: "workflow/rules/datasets.smk"
@@ -88,7 +88,7 @@ include: "workflow/rules/targets.smk"
 
 
 onsuccess:
-    # `make reproduce` says it itself, also where there was nothing to do.
+    # `make reproduce` prints this itself, even when nothing had to be done.
     if "PLACES_ARE_TOLD" not in os.environ:
         from lietransformer.cli.places import places
 

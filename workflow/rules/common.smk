@@ -7,17 +7,16 @@ from lietransformer.experiments.registry import FIGURES, PARTS, TABLES
 from lietransformer.layout import MANIFEST
 from lietransformer.tracking.address import NO_TRACKING, is_server
 
-# `lietransformer` is found beside the snakemake that runs, also where no environment is active.
+# Find `lietransformer` beside the running snakemake, even if no environment is active.
 shell.prefix(f'set -euo pipefail; export PATH="$PATH:{Path(sys.executable).parent}"; ')
 
-# MLflow is a view on the runs. A file has a single writer, `track`; a server is also written to
-# by the runs themselves.
+# MLflow is a view on the runs. A SQLite store has a single writer, `track`; to a server, runs also
+# log live.
 TRACKING = SWEEP.tracking
 LIVE_TRACKING = TRACKING if is_server(TRACKING) else NO_TRACKING
 
-# How runs are computed. Not among the `params` of `train`: a change of those would start jobs again
-# whose runs are done. So it becomes part of the shell command as it is, in which Snakemake looks for
-# braces.
+# How runs are computed. Not in the `params` of `train`, where a change would rerun finished jobs, but
+# in its shell command; hence the escaped braces.
 HOW = (
     f"--device {SWEEP.compute.device} --checkpoint-every {SWEEP.compute.checkpoint_every}"
     f" --seeds-at-once {str(SWEEP.compute.seeds_at_once).lower()}"
@@ -25,7 +24,7 @@ HOW = (
 )
 HOW = HOW.replace("{", "{{").replace("}", "}}")
 
-# Whether runs may use a GPU is known where they run; the packages for one do for a CPU as well.
+# Whether there is a GPU is known on the node only; the CUDA packages run on a CPU as well.
 ENVIRONMENT = f"../../envs/{'cpu' if SWEEP.compute.device == 'cpu' else 'cuda'}.yaml"
 
 CLAIMS = [RESULTS / "claims.md", RESULTS / "claims.json"]
@@ -33,7 +32,7 @@ CLAIMS = [RESULTS / "claims.md", RESULTS / "claims.json"]
 
 wildcard_constraints:
     task="constellations|springs|qm9",
-    # With the hash of their settings: what is asked for under another one is not made.
+    # Names contain the hash of the settings, so files of other settings have no rule.
     dataset="|".join(data.path.stem for data in PLAN.datasets.values()),
     measurement="|".join(path.stem for path in PLAN.measurements.values()),
     table="|".join(TABLES),
@@ -41,23 +40,23 @@ wildcard_constraints:
 
 
 def pack_of(wildcards):
-    """The training job that makes a summary."""
+    """The training job that writes a summary."""
     folder = RESULTS / "runs" / wildcards.task / wildcards.model / wildcards.variant
     return PLAN.packs[folder / f"seeds-{wildcards.seeds}.json"]
 
 
 def kind_of(wildcards):
-    """Which dataset a file is: it has that name, and a hash of the settings."""
+    """The kind of a dataset, from a file name KIND-HASH."""
     return wildcards.dataset.rpartition("-")[0]
 
 
 def command_of(wildcards):
-    """The command of a measurement: its file has that name, and a hash of the settings."""
+    """The command of a measurement, from a file name COMMAND-HASH."""
     return wildcards.measurement.rpartition("-")[0]
 
 
 def tracking(*tasks):
-    """Files that say that MLflow has the runs of tasks; none where nothing is tracked."""
+    """Sentinels of the tasks synchronised with MLflow; none without tracking."""
     return (
         []
         if TRACKING == NO_TRACKING
@@ -66,25 +65,25 @@ def tracking(*tasks):
 
 
 def runs_of(*parts):
-    """Files that change with the runs of parts of the sweep, trained here or published."""
+    """Files that change with the runs of these parts, trained here or published."""
     archive = [PLAN.archive.path / MANIFEST] if PLAN.has_published(*parts) else []
     return [pack.summary for pack in PLAN.packs_for(*parts)] + archive
 
 
 def folders_of(task):
-    """The runs of a task for MLflow: those of this machine and, if they are used, published ones."""
+    """Folders with the runs of a task: local ones and, if they are used, published ones."""
     is_used = SWEEP.published != "ignore" and PLAN.has_published(*PARTS[task])
     published = [PLAN.archive.path / "runs" / task] if is_used else []
     return [RESULTS / "runs" / task] + published
 
 
 def verification(name):
-    """A file of the verification; none where no published run is trained again."""
+    """A file of the verification; none if the tier does not verify."""
     return [RESULTS / name] if PLAN.verifies else []
 
 
 def measured_for(figure):
-    """The measurement that a figure shows; none for those of runs."""
+    """The measurement that a figure shows, if it shows one."""
     name = FIGURES[figure].measurement
     return [] if name is None else [PLAN.measurements[name]]
 

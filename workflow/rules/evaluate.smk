@@ -1,4 +1,4 @@
-# A run tests itself at its end. What is measured beside that, and the view on all runs:
+# Synchronise runs with MLflow, and measure what needs no training.
 
 
 localrules:
@@ -47,14 +47,14 @@ rule track:
         uri=lambda wildcards: TRACKING,  # a function: no braces are filled
         folders=lambda wildcards: folders_of(wildcards.task),
     message:
-        "Bringing the runs of {wildcards.task} into MLflow"
+        "Synchronising the runs of {wildcards.task} with MLflow"
     shell:
         "mkdir -p {params.folders} && "
         "lietransformer sync {params.folders} --tracking {params.uri:q} >{log} 2>&1"
 
 
-# What is computed without training: the invariance error (Figure 3), the cost of layers (appendix
-# G) and of training steps, an example of lifting (Figure 2).
+# The invariance error (Figure 3), the cost of layers (appendix G) and of training steps, an example
+# of lifting (Figure 2).
 rule measure:
     output:
         RESULTS / "{measurement}.json",
@@ -64,8 +64,7 @@ rule measure:
         RESULTS / "benchmarks/{measurement}.tsv"
     conda:
         ENVIRONMENT
-    # Jobs beside it would disturb the times that it takes: on one machine it runs alone, because
-    # Snakemake gives a rule that wants more cores than there are all of them.
+    # Timings need an idle machine: Snakemake caps `threads` at all cores, so the rule runs alone.
     threads: lambda wildcards: 1000 if command_of(wildcards) == "complexity" else 1
     resources:
         runtime=lambda wildcards, attempt: 60 * attempt,

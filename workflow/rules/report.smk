@@ -26,7 +26,7 @@ rule claims:
     params:
         results=RESULTS,
     message:
-        "Deciding the paper's claims by the runs"
+        "Judging the paper's claims"
     shell:
         "lietransformer claims {params.results} >{log} 2>&1"
 
@@ -77,6 +77,6 @@ rule track_summary:
         uri=lambda wildcards: TRACKING,
         results=RESULTS,
     message:
-        "Bringing tables, figures and verdicts into MLflow"
+        "Logging tables, figures and verdicts to MLflow"
     shell:
         "lietransformer sync {params.results} --summary --tracking {params.uri:q} >{log} 2>&1"

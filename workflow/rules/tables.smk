@@ -3,7 +3,7 @@ localrules:
     table,
 
 
-# Which runs belong to the sweep as it is configured now: results/ keeps those of others, too.
+# The runs of the sweep as configured now; results/ also keeps those of earlier configurations.
 rule manifest:
     output:
         RESULTS / "sweep.json",

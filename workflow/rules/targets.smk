@@ -1,4 +1,4 @@
-# What can be asked for by name: a table, a figure, or all of a task.
+# Targets: a table, a figure, or everything of a task.
 
 
 for name in TABLES:
@@ -12,7 +12,7 @@ for name in TABLES:
             runs_of(*TABLES[name].parts),
         localrule: True
         message:
-            "All of {rule} is there"
+            "Target {rule} is complete"
 
 
 for name in FIGURES:
@@ -27,7 +27,7 @@ for name in FIGURES:
             runs_of(*FIGURES[name].parts),
         localrule: True
         message:
-            "All of {rule} is there"
+            "Target {rule} is complete"
 
 
 for name in PARTS:
@@ -51,4 +51,4 @@ for name in PARTS:
             tracking(name),
         localrule: True
         message:
-            "All of {rule} is there"
+            "Target {rule} is complete"

@@ -1,6 +1,6 @@
-# A job trains the seeds of a pack, on a GPU all at once where it pays. Its output is a summary of
-# them; the run folders are not outputs, because Snakemake would remove them before it tries a job
-# again, and with them what has been computed. A job that is tried again, in whatever way it ended, goes on.
+# A job trains a pack of seeds; on a GPU, all at once where that is faster. Its output is their summary.
+# The run folders are not outputs: Snakemake would delete them, checkpoints included, before a retry.
+# However a job ended, its retry resumes from the checkpoints.
 
 
 rule train:
@@ -21,8 +21,7 @@ rule train:
         * attempt,
         mem_mb=lambda wildcards, attempt: SWEEP.compute.limits[wildcards.task].memory
         * attempt,
-        # What the job may use. `threads` is what it counts among the cores given to Snakemake,
-        # which on a cluster are those of the login node.
+        # The job's allocation. `threads` is capped by --cores, on a cluster those of the login node.
         cpus_per_task=SWEEP.compute.threads,
         gpu=0 if SWEEP.compute.device == "cpu" else SWEEP.compute.gpus,
     params:
@@ -30,7 +29,7 @@ rule train:
         settings=lambda wildcards: pack_of(wildcards).arguments,
     message:
         "Training {wildcards.model} on {wildcards.task} ({wildcards.variant}), seeds {wildcards.seeds}"
-    # exec: a signal reaches the training itself.
+    # exec, so that signals reach the training process.
     shell:
         f"exec lietransformer train {{params.settings}} --out {{params.folder}}"
         f" --summary {{output}} --threads {{resources.cpus_per_task}} {HOW} >{{log}} 2>&1"

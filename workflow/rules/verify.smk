@@ -1,4 +1,4 @@
-# Do the published runs come back? First their datasets, by content hash, then a sample of the runs.
+# Compare the datasets with the published hashes, then retrain a sample of the published runs.
 
 
 localrules:
@@ -17,7 +17,7 @@ rule verify:
         RESULTS / "benchmarks/verification.tsv"
     conda:
         ENVIRONMENT
-    # All cores: it trains as many runs at once as it has.
+    # All cores: one run per core.
     threads: 1000
     resources:
         runtime=lambda wildcards, attempt: (30 + int(SWEEP.verification.seconds / 60))
@@ -29,7 +29,7 @@ rule verify:
         seed=SWEEP.verification.seed,
     message:
         "Verifying published runs, for {params.budget}"
-    # A run that does not come back is shown in the report; `verified` fails. exec: a signal reaches it.
+    # A mismatch is shown in the report, and fails `verified`. exec, so that signals reach the process.
     shell:
         "exec lietransformer verify --budget {params.budget} --seed {params.seed} --cores {threads}"
         " --report-only --out {output} >{log} 2>&1"
@@ -53,6 +53,6 @@ rule verified:
         runtime=10,
         mem_mb=1000,
     message:
-        "Published runs beside those that were trained again"
+        "Published runs beside the retrained ones"
     shell:
         "lietransformer verify --show {input.verification} 2>&1 | tee {log}"
