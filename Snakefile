@@ -33,6 +33,7 @@ try:
     PLAN = Plan(SWEEP, is_changed=is_changed(SWEEP, TIERS))
     if workflow.is_main_process:
         PLAN.require_intact_archive()
+        PLAN.require_valid_models()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 

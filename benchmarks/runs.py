@@ -28,9 +28,9 @@ from typing import Any
 
 from benchmarks.comparison import ROWS, Row
 from benchmarks.train_step import RowFailed, generate, paper_config, run_config
-from lietransformer.experiments.constellations.dataset import ConstellationsConfig
-from lietransformer.experiments.qm9.dataset import QM9Config
-from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
+from lietransformer.experiments.qm9.plan import QM9Config
+from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.forecast.workload import planned, workload
 from lietransformer.processes import available_cores
 from lietransformer.sweep.jobs import Configuration

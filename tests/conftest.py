@@ -12,8 +12,11 @@ from mlflow import MlflowClient
 
 from lietransformer.data.reader import DatasetFile
 from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.qm9.plan import QM9Config
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.kernels import SWITCH
 from tests.browser import Browser, open_browser
 
@@ -84,8 +87,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 # Datasets that many tests read.
 
-SMALL_CONSTELLATIONS = constellations.ConstellationsConfig(train=400, validation=50, test=60)
-SMALL_SPRINGS = springs.SpringsConfig(systems=120, test=30, validation=20)
+SMALL_CONSTELLATIONS = ConstellationsConfig(train=400, validation=50, test=60)
+SMALL_SPRINGS = SpringsConfig(systems=120, test=30, validation=20)
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +109,7 @@ def springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def short_springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Short trajectories, for those who train often, or not at all."""
     path = tmp_path_factory.mktemp("springs") / "springs.h5"
-    config = springs.SpringsConfig(
+    config = SpringsConfig(
         systems=60, test=10, validation=8, states=50, duration=0.5, long_chunk=10
     )
     springs.generate(config, path)
@@ -117,7 +120,7 @@ def short_springs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def qm9_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The real QM9, all of it."""
     path = tmp_path_factory.mktemp("qm9") / "qm9.h5"
-    qm9.generate(qm9.QM9Config(), path)
+    qm9.generate(QM9Config(), path)
     return path
 
 

@@ -4,9 +4,10 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -48,31 +49,18 @@ def add_parser(commands: Any) -> None:
     inspect.set_defaults(run=_inspect)
 
 
-def _generator(kind: str) -> tuple[Any, Callable[[Any, Path], None]]:
-    """The settings and the generator of a dataset."""
-    if kind == "constellations":
-        from lietransformer.experiments.constellations import dataset as module
-
-        return module.ConstellationsConfig, module.generate
-    if kind == "springs":
-        from lietransformer.experiments.springs import dataset as springs
-
-        return springs.SpringsConfig, springs.generate
-    from lietransformer.experiments.qm9 import dataset as qm9
-
-    return qm9.QM9Config, qm9.generate
-
-
 def _settings(kind: str) -> Any:
-    return _generator(kind)[0]
+    from lietransformer.experiments.registry import plan_of
+
+    return plan_of(kind).Generator
 
 
 def _generate(options: argparse.Namespace) -> int:
     with undisturbed():
         from lietransformer.data.config import read_config
 
-        config_type, generate = _generator(options.kind)
-    config = read_config(config_type, options.config, options.set)
+        generate = import_module(f"lietransformer.experiments.{options.kind}.dataset").generate
+    config = read_config(_settings(options.kind), options.config, options.set)
     require_writable_name(options.out, replace=options.force)
     started = time.monotonic()
     with _unwinding_when_terminated():

@@ -1,16 +1,13 @@
 """Random transformations of whole examples: the test copies and the training augmentation."""
 
-from typing import Literal
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lietransformer.data.config import Augmentation
 from lietransformer.device import send
 from lietransformer.errors import require_choice
 from lietransformer.groups import Group, get_group
-
-Augmentation = Literal["none", "T2", "SE2", "SO3"]
 
 # The group that the transformations are drawn from, and the standard deviation of its
 # translations. A molecule is also moved: harmless, since T(3) and SE(3) models do not see it.

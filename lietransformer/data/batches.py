@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lietransformer.data.augmentation import Augmentation, augment
+from lietransformer.data.augmentation import augment
+from lietransformer.data.config import Augmentation
 from lietransformer.device import send
 
 B = TypeVar("B", bound="Batch")

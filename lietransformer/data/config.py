@@ -1,12 +1,15 @@
-"""Settings of the generators."""
+"""Settings of the generators and loaders. Imports no torch."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from lietransformer.settings import read_settings, validated
+
+# The group of the random motion of training examples.
+Augmentation = Literal["none", "T2", "SE2", "SO3"]
 
 
 class GeneratorConfig(BaseModel):

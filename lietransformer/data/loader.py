@@ -6,8 +6,8 @@ from typing import Generic
 import numpy as np
 import torch
 
-from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.batches import B
+from lietransformer.data.config import Augmentation
 from lietransformer.data.examples import Examples
 from lietransformer.errors import require_at_least_one, require_choice
 from lietransformer.rng import stream

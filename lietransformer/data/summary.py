@@ -10,6 +10,7 @@ from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import largest_training_set
 from lietransformer.dynamics import SpringSystem, systems_last
 from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations.plan import TEST_SETS
 from lietransformer.experiments.qm9 import dataset as qm9
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
 from lietransformer.experiments.springs import dataset as springs
@@ -52,7 +53,7 @@ def _constellations(file: DatasetFile) -> Lines:
     for split in constellations.SPLITS:
         mask = file.array(f"{split}/mask")
         lines.append((split, f"{len(mask):,} examples of {_spread(mask.sum(axis=1))} vertices"))
-    for name, copies in constellations.TEST_SETS.items():
+    for name, copies in TEST_SETS.items():
         if name != "test":
             motion = _motion(file.array(f"{name}/transformation"))
             what = "the test examples, and the same" if copies == 2 else "the test examples"

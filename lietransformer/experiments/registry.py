@@ -6,11 +6,14 @@ when it is made, and none of it imports torch.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
+    from lietransformer.experiments.plan import ExperimentPlan
     from lietransformer.experiments.preset import Preset
+    from lietransformer.experiments.task import TaskModule
 
 TaskName = Literal["constellations", "springs", "qm9"]
 PartName = Literal[
@@ -98,6 +101,16 @@ def claims() -> list[Any]:
 def _all_claims() -> Iterator[Any]:
     for module in _CLAIMS:
         yield from resolve_name(f"{module}:CLAIMS")
+
+
+def plan_of(task: str) -> "ExperimentPlan":
+    """The `plan.py` of an experiment."""
+    return import_module(f"{_HERE}.{task}.plan")
+
+
+def task_of(name: str) -> "TaskModule":
+    """The `task.py` of an experiment. Imports torch."""
+    return import_module(f"{_HERE}.{name}.task")
 
 
 def presets() -> "tuple[Preset, ...]":

@@ -1,9 +1,10 @@
 """What every task answers: how a batch becomes a loss, and a set of examples a metric."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic
+from types import MappingProxyType
+from typing import Any, Generic, Protocol
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lietransformer.data.batches import B
+from lietransformer.data.examples import Examples
+from lietransformer.data.reader import DatasetFile
 from lietransformer.experiments.registry import TaskName
 
 
@@ -35,12 +38,14 @@ class Task(ABC, Generic[B]):
         selection: the metric by which the best weights are chosen on the validation set.
         larger_is_better: which way.
         loss_metric: the metric that is of the size of the training loss.
+        copies: rows per test example in the test sets that have more than one.
     """
 
     name: TaskName
     selection: str
     larger_is_better: bool = False
     loss_metric: str = "loss"
+    copies: Mapping[str, int] = MappingProxyType({})
 
     @property
     def constants(self) -> dict[str, float]:
@@ -89,6 +94,18 @@ class Task(ABC, Generic[B]):
                 to end the test.
         """
         return Evaluation(self.metrics(predictor, batches, generator=generator))
+
+
+# Training and validation examples, and the test sets by name.
+Splits = tuple[Examples[Any], Examples[Any], dict[str, Examples[Any]]]
+
+
+class TaskModule(Protocol):
+    """What the `task.py` of an experiment has beside its task; `run` is a `RunConfig`."""
+
+    def make_task(self, run: Any, file: DatasetFile) -> Task[Any]: ...
+
+    def make_examples(self, run: Any, file: DatasetFile, dtype: torch.dtype) -> Splits: ...
 
 
 def total(numbers: Sequence[Float[Tensor, ""] | Int[Tensor, ""]]) -> float:

@@ -12,6 +12,7 @@ from lietransformer.layout import run_name
 from lietransformer.machine import git_commit
 from lietransformer.sweep.jobs import Pack
 from lietransformer.sweep.plan import Plan
+from lietransformer.training.run_folder import RunFolder
 
 _PRICES_SCHEMA_VERSION = 1
 # What a price is: in the prices file, and below the printed forecast.
@@ -112,7 +113,8 @@ class Forecast:
         """A table of what finished runs were forecast to take and took."""
         rows = [("part", "finished", "forecast", "took", "took/forecast")]
         for part, jobs in self._parts().items():
-            runs = [(job, run.result()) for job in jobs for run in job.pack.runs if run.is_done]
+            folders = ((job, RunFolder(path)) for job in jobs for path in job.pack.runs)
+            runs = [(job, folder.result()) for job, folder in folders if folder.is_done]
             forecast = [job.run_seconds for job, _ in runs]
             took = [sum(result["seconds"].values()) for _, result in runs]
             ratio = f"{sum(took) / sum(forecast):.2f}" if runs else "–"

@@ -4,10 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from lietransformer.experiments.constellations.dataset import TEST_SETS, ConstellationsConfig
-from lietransformer.experiments.qm9.dataset import QM9Config
-from lietransformer.experiments.qm9.sources.molecules import CHARACTERIZED
-from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.experiments.registry import plan_of
 from lietransformer.settings import validated
 from lietransformer.sweep.jobs import Configuration, Dataset
 from lietransformer.sweep.plan import Plan
@@ -37,13 +34,12 @@ def planned(plan: Plan, configuration: Configuration) -> tuple[RunConfig, Worklo
 
 def generator_settings(dataset: Dataset) -> Any:
     """All settings of a dataset, with the paper's values where the sweep gives none."""
-    configs: dict[str, Any] = {"constellations": ConstellationsConfig, "springs": SpringsConfig}
-    return configs.get(dataset.kind, QM9Config).model_validate(dataset.settings)
+    return plan_of(dataset.kind).Generator.model_validate(dataset.settings)
 
 
 def workload(run: RunConfig, data: Any) -> Workload:
     """The work of a run on a dataset with these generator settings."""
-    train, validation, test, test_cost = _sizes(run, data)
+    train, validation, test, test_cost = plan_of(run.task).sizes(run, data)
     steps = run.epochs * math.ceil(train / min(run.batch_size, train))
     return Workload(
         steps=steps,
@@ -54,18 +50,3 @@ def workload(run: RunConfig, data: Any) -> Workload:
         test_cost=test_cost,
         weights=len(run.test_weights),
     )
-
-
-def _sizes(run: RunConfig, data: Any) -> tuple[int, int, int, float]:
-    """Examples for training, validation and a test, and the cost of all tests."""
-    if isinstance(data, ConstellationsConfig):
-        return run.n_train or data.train, data.validation, data.test, float(sum(TEST_SETS.values()))
-    if isinstance(data, SpringsConfig):
-        assert run.n_train is not None  # RunConfig requires it for springs
-        # The second test set has longer trajectories; cost is proportional to their steps.
-        long = (data.long_chunk - 1) / (data.chunk - 1)
-        return run.n_train, min(run.n_train, data.validation), data.test, 1 + long
-    assert isinstance(data, QM9Config)
-    molecules = min(data.limit or CHARACTERIZED, CHARACTERIZED)
-    test = int(data.test_fraction * molecules)
-    return run.n_train or data.train, molecules - data.train - test, test, 1.0

@@ -1,39 +1,18 @@
 """The settings of a sweep, as config.yaml and the tiers give them: typed, and refused if wrong."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from lietransformer.data.augmentation import Augmentation
+from lietransformer.experiments.constellations.plan import ConstellationsSweep
+from lietransformer.experiments.plan import Block, Settings
+from lietransformer.experiments.qm9.plan import QM9Sweep
 from lietransformer.experiments.registry import TaskName
+from lietransformer.experiments.springs.plan import SpringsSweep
 from lietransformer.settings import in_seconds
 
 Tier = Literal["smoke", "workstation", "paper"]
 Published = Literal["use", "only", "ignore"]
-Ablation = Literal["softmax", "log_lift"]
-_Settings = dict[str, Any]
-
-# What a sweep says elsewhere, or what the workflow decides.
-_NOT_FOR_TRAINING = (
-    *("task", "model", "data", "n_train", "target", "augmentation", "seed", "seeds", "threads"),
-    *("device", "precision"),
-)
-
-
-def _as_list(value: object) -> object:
-    """A number n of seeds stands for 0 … n − 1."""
-    if type(value) is not int:
-        return value
-    if value < 0:
-        raise ValueError("the number of seeds must be 0 or more")
-    return list(range(value))
-
-
-def _are_settings_of_a_run(value: object) -> object:
-    names = [name for name in _NOT_FOR_TRAINING if isinstance(value, dict) and name in value]
-    if names:
-        raise ValueError(f"{', '.join(names)}: set where the sweep says what is swept, or compute")
-    return value
 
 
 def _is_a_time(value: object) -> object:
@@ -46,99 +25,7 @@ def _is_a_time(value: object) -> object:
     return text
 
 
-Seeds = Annotated[
-    list[Annotated[int, Field(ge=0)]],
-    BeforeValidator(_as_list, json_schema_input_type=int | list[int]),
-]
-Training = Annotated[_Settings, BeforeValidator(_are_settings_of_a_run)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Trained(_Part):
-    """What every experiment with training has."""
-
-    data: _Settings = Field({}, description="settings of the generator (`lietransformer data`)")
-    training: Training = Field(
-        {}, description="settings of `lietransformer train` that differ from the paper's"
-    )
-    by_model: dict[str, Training] = Field(
-        {}, description="the same for one model; they win over `training`"
-    )
-
-    def settings_for(self, model: str) -> _Settings:
-        """The settings of a model's runs that differ from the paper's."""
-        return {**self.training, **self.by_model.get(model, {})}
-
-
-class ConstellationsSweep(_Trained):
-    """Table 1: models × augmentations × seeds."""
-
-    models: list[str] = Field(description="as `lietransformer models` lists them")
-    augmentations: list[Augmentation] = Field(description="of training examples: none, T2, SE2")
-    n_train: int | None = Field(None, ge=1, description="training examples; null: all there are")
-    seeds: Seeds = Field(description="how many, or a list of them")
-
-
-class DataEfficiencySweep(_Part):
-    """Figures 4, 5, 6, 9, 10 and 11: models × sizes of the training set × seeds."""
-
-    models: list[str] = Field(description="as `lietransformer models` lists them")
-    n_train: list[Annotated[int, Field(ge=1)]] = Field(description="training systems")
-    seeds: Seeds = Field(description="how many, or a list of them")
-
-
-class ParameterEfficiencySweep(_Part):
-    """Figures 7 and 8: models of two sizes × seeds."""
-
-    models: list[str] = Field(description="as `lietransformer models` lists them")
-    n_train: int = Field(ge=1, description="training systems")
-    seeds: Seeds = Field(description="how many, or a list of them")
-
-
-class AblationSweep(_Part):
-    """Softmax instead of constant normalisation; ν∘log instead of the canonical lift."""
-
-    kinds: list[Ablation] = Field(description="softmax (App. I.3), log_lift (App. F); [] for none")
-    n_train: int = Field(ge=1, description="training systems")
-    seeds: Seeds = Field(description="how many, or a list of them")
-
-
-class DrawsSweep(_Part):
-    """How much the draw of a few training systems decides: models × draws × seeds."""
-
-    models: list[str] = Field(
-        ["LieTransformer-T2 small", "LieConv-T2 small"],
-        description="as `lietransformer models` lists them",
-    )
-    n_train: int = Field(10, ge=1, description="training systems")
-    draws: int = Field(0, ge=0, description="disjoint sets of training systems; 0 for none")
-    epochs: int = Field(300, ge=1, description="of each run")
-    seeds: Seeds = Field([0], description="how many, or a list of them")
-
-
-class SpringsSweep(_Trained):
-    """All that is trained on springs."""
-
-    data_efficiency: DataEfficiencySweep
-    parameter_efficiency: ParameterEfficiencySweep
-    ablations: AblationSweep
-    draws: DrawsSweep = DrawsSweep()
-
-
-class QM9Sweep(_Trained):
-    """Table 2: models × targets × augmentations × seeds."""
-
-    models: list[str] = Field(description="as `lietransformer models` lists them")
-    targets: list[str] = Field(description="properties, such as homo; [] for none")
-    augmentations: list[Augmentation] = Field(description="of training molecules: none, SO3")
-    n_train: int | None = Field(None, ge=1, description="training molecules; null: all there are")
-    seeds: Seeds = Field(description="how many, or a list of them")
-
-
-class Limits(_Part):
+class Limits(Block):
     """What a training job of a task may take; both grow with each new try."""
 
     # Five minutes before its end a job is told to save itself: see slurm/config.yaml.
@@ -146,7 +33,7 @@ class Limits(_Part):
     memory: int = Field(ge=1, description="MB")
 
 
-class Compute(_Part):
+class Compute(Block):
     """How runs are computed. None of it but the device and precision changes a number."""
 
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train")
@@ -163,7 +50,7 @@ class Compute(_Part):
     limits: dict[TaskName, Limits] = Field(description="of training jobs on a cluster")
 
 
-class Verification(_Part):
+class Verification(Block):
     """Published runs that are trained again here, to see whether their numbers come back."""
 
     budget: Annotated[str, BeforeValidator(_is_a_time, json_schema_input_type=int | str)] = Field(
@@ -177,7 +64,7 @@ class Verification(_Part):
         return 0.0 if self.budget == "0" else in_seconds(self.budget)
 
 
-class SweepConfig(_Part):
+class SweepConfig(Block):
     """config.yaml, with what it leaves to the tier filled in."""
 
     tier: Tier = Field(
@@ -192,13 +79,13 @@ class SweepConfig(_Part):
     constellations: ConstellationsSweep
     springs: SpringsSweep
     qm9: QM9Sweep
-    invariance: _Settings = Field(
+    invariance: Settings = Field(
         {}, description="Figure 3: settings of `lietransformer invariance` unlike the paper's"
     )
-    complexity: _Settings = Field(
+    complexity: Settings = Field(
         {}, description="cost of layers and steps: settings of `lietransformer complexity`"
     )
-    lifting: _Settings = Field({}, description="Figure 2: settings of `lietransformer lifting`")
+    lifting: Settings = Field({}, description="Figure 2: settings of `lietransformer lifting`")
     compute: Compute
     tracking: str = Field(
         "sqlite:///results/mlflow.db", description="MLflow store, or http://HOST:PORT, or none"
@@ -206,7 +93,7 @@ class SweepConfig(_Part):
 
     @model_validator(mode="after")
     def _has_limits(self) -> "SweepConfig":
-        for task in ("constellations", "springs", "qm9"):
+        for task in get_args(TaskName):
             if task not in self.compute.limits:
                 raise ValueError(f"compute.limits.{task} is missing")
         return self

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lietransformer.experiments.plan import Ablation
 from lietransformer.experiments.registry import PartName, TaskName
-from lietransformer.sweep.config import Ablation
-from lietransformer.training.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,9 @@ class Configuration:
             "draw": self.settings.get("draw", 0) if self.task == "springs" else None,
         }
 
-    def run(self, seed: int) -> RunFolder:
-        return RunFolder(self.folder / f"seed-{seed}")
+    def run(self, seed: int) -> Path:
+        """The folder of a run."""
+        return self.folder / f"seed-{seed}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,13 @@ class Pack:
         return self.configuration.folder / f"seeds-{name}.json"
 
     @property
-    def runs(self) -> list[RunFolder]:
+    def runs(self) -> list[Path]:
         return [self.configuration.run(seed) for seed in self.seeds]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all runs have ended."""
+        return all((run / "result.json").exists() for run in self.runs)
 
     @property
     def arguments(self) -> str:

@@ -1,4 +1,4 @@
-"""What a sweep makes: datasets, and runs in packs of seeds, all validated here.
+"""What a sweep makes: datasets, and runs in packs of seeds. Validated here, except the models.
 
 The name of a run's folder holds a hash of everything that determines its numbers. So a changed
 setting leads to another folder: old runs stay, what depends on the setting is made again, and
@@ -11,40 +11,21 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, get_args
 
-from pydantic import BaseModel
-
 from lietransformer.errors import UserError
-from lietransformer.experiments.constellations.dataset import ConstellationsConfig
-from lietransformer.experiments.qm9.dataset import QM9Config
-from lietransformer.experiments.registry import (
-    MEASUREMENTS,
-    PartName,
-    TaskName,
-    get_preset,
-    presets,
-)
-from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.experiments.plan import Ablation, Planned
+from lietransformer.experiments.registry import MEASUREMENTS, PartName, TaskName, plan_of
 from lietransformer.layout import FOLDER, Archive
-from lietransformer.models.specialists import SpecialistConfig
 from lietransformer.settings import validated
-from lietransformer.sweep.config import Ablation, SweepConfig
+from lietransformer.sweep.config import SweepConfig
 from lietransformer.sweep.jobs import Configuration, Dataset, Pack, as_sets, digest, slug
 from lietransformer.tracking.address import NO_TRACKING, SQLITE, database_of, require_usable
-from lietransformer.training.config import RunConfig
+from lietransformer.training.settings import RunSettings
 
 _SOURCE = Path("config.yaml")
-_GENERATORS: dict[TaskName, type[BaseModel]] = {
-    "constellations": ConstellationsConfig,
-    "springs": SpringsConfig,
-    "qm9": QM9Config,
-}
-# The model that is changed, and how.
-_ABLATIONS: dict[Ablation, tuple[str, dict[str, Any]]] = {
-    "softmax": ("LieTransformer-T2", {"attention": {"normalisation": "softmax"}}),
-    "log_lift": ("LieTransformer-SE2 small", {"pair_features": "log"}),
-}
 # Where a run is computed does not decide which run it is.
 _NOT_OF_A_CONFIGURATION = ("seed", "data_seed", "sampling_seed", "device")
+# Settings that only the model itself can check.
+_OF_A_MODEL = {"architecture", "compile", "graphs"}
 
 
 class Plan:
@@ -77,9 +58,8 @@ class Plan:
             task: self._dataset(task) for task in get_args(TaskName)
         }
         self._configurations: dict[Path, Configuration] = {}
-        self._plan_constellations()
-        self._plan_springs()
-        self._plan_qm9()
+        for task in get_args(TaskName):
+            self._plan_experiment(task)
 
     @property
     def configurations(self) -> list[Configuration]:
@@ -155,12 +135,17 @@ class Plan:
             for folder in (*used, "measurements", "trajectories"):
                 self.archive.require_intact(folder)
 
+    def require_valid_models(self) -> None:
+        """Refuse settings that do not fit a model; torch is imported only if there are any."""
+        if any(not _OF_A_MODEL.isdisjoint(each.settings) for each in self.configurations):
+            resolve_name("lietransformer.sweep.models:require_valid_models")(self)
+
     def files_that_stand_for_nothing(self) -> list[Path]:
         """Stale sentinels: summaries of runs that are gone, and signs of a lost MLflow store."""
         summaries = [
             pack.summary
             for pack in self.packs.values()
-            if pack.summary.exists() and not all(run.is_done for run in pack.runs)
+            if pack.summary.exists() and not pack.is_done
         ]
         uri = self.config.tracking
         is_lost = uri.startswith(SQLITE) and not database_of(uri).exists()
@@ -222,7 +207,7 @@ class Plan:
 
     def _name(self, configuration: Configuration, seed: int) -> str:
         """A run's folder within the results, which is also that within the archive."""
-        return configuration.run(seed).path.relative_to(self.results).as_posix()
+        return configuration.run(seed).relative_to(self.results).as_posix()
 
     def _is_published(self, configuration: Configuration, seed: int) -> bool:
         return self._name(configuration, seed) in self._published
@@ -235,161 +220,61 @@ class Plan:
                 return configuration.seeds
         return [s for s in configuration.seeds if not self._is_published(configuration, s)]
 
-    # ---- what is swept
-
-    def _plan_constellations(self) -> None:
-        sweep = self.config.constellations
-        _require_models("constellations", sweep.models, sweep.by_model)
-        for model in sweep.models:
-            for augmentation in sweep.augmentations:
-                settings = {"augmentation": augmentation, "n_train": sweep.n_train}
-                self._add(
-                    *("constellations", "constellations"),
-                    {"model": model, **settings, **sweep.settings_for(model)},
-                    sweep.seeds,
-                )
-
-    def _plan_springs(self) -> None:
-        sweep = self.config.springs
-        by_data, by_size, ablations = (
-            sweep.data_efficiency,
-            sweep.parameter_efficiency,
-            sweep.ablations,
-        )
-        models = [*by_data.models, *by_size.models, *sweep.draws.models]
-        _require_models("springs", models, sweep.by_model)
-        for model in by_data.models:
-            for n_train in by_data.n_train:
-                self._add_springs("data_efficiency", model, n_train, by_data.seeds)
-        for model in by_size.models:
-            self._add_springs("parameter_efficiency", model, by_size.n_train, by_size.seeds)
-        for kind in ablations.kinds:
-            model, architecture = _ABLATIONS[kind]
-            self._add_springs("ablations", model, ablations.n_train, ablations.seeds)
-            self._add_springs(
-                *("ablations", model, ablations.n_train, ablations.seeds),
-                ablation=kind,
-                architecture=architecture,
-            )
-        self._plan_draws()
-
-    def _plan_draws(self) -> None:
-        sweep = self.config.springs.draws
-        for model in sweep.models:
-            for draw in range(sweep.draws):
-                settings = {"model": model, "n_train": sweep.n_train, "draw": draw}
-                settings |= self.config.springs.settings_for(model) | {"epochs": sweep.epochs}
-                self._add("draws", "springs", settings, sweep.seeds)
-
-    def _add_springs(
-        self,
-        part: PartName,
-        model: str,
-        n_train: int,
-        seeds: list[int],
-        *,
-        ablation: Ablation | None = None,
-        architecture: dict[str, Any] | None = None,
-    ) -> None:
-        settings = self.config.springs.settings_for(model)
-        if architecture is not None:
-            settings = {
-                **settings,
-                "architecture": {**settings.get("architecture", {}), **architecture},
-            }
-        self._add(
-            part, "springs", {"model": model, "n_train": n_train, **settings}, seeds, ablation
-        )
-
-    def _plan_qm9(self) -> None:
-        sweep = self.config.qm9
-        _require_models("qm9", sweep.models, sweep.by_model)
-        for model in sweep.models:
-            # SchNet and DimeNet++ see distances and angles only: rotations change nothing.
-            is_specialist = isinstance(get_preset("qm9", model).config, SpecialistConfig)
-            augmentations = ["none"] if is_specialist else sweep.augmentations
-            for target in sweep.targets:
-                for augmentation in augmentations:
-                    settings = {
-                        "target": target,
-                        "augmentation": augmentation,
-                        "n_train": sweep.n_train,
-                    }
-                    self._add(
-                        *("qm9", "qm9"),
-                        {"model": model, **settings, **sweep.settings_for(model)},
-                        sweep.seeds,
-                    )
-
     # ---- checking and naming
 
     def _dataset(self, task: TaskName) -> Dataset:
         given = getattr(self.config, task).data
-        settings = _checked(_GENERATORS[task], given, f"{task}.data")
+        settings = _checked(plan_of(task).Generator, given, f"{task}.data")
         content = settings.model_dump(mode="json")
         return Dataset(task, given, self.results / "data" / f"{task}-{digest(content)}.h5")
 
-    def _add(
-        self,
-        part: PartName,
-        task: TaskName,
-        settings: dict[str, Any],
-        seeds: list[int],
-        ablation: Ablation | None = None,
-    ) -> None:
+    def _plan_experiment(self, task: TaskName) -> None:
+        sweep, known = getattr(self.config, task), plan_of(task).MODELS
+        for name in (*sweep.models, *sweep.by_model):
+            if name not in known:
+                raise UserError(
+                    f"models of {task} in config.yaml must be among {', '.join(known)}, got "
+                    f"{name!r}. Fix its name."
+                )
+        for each in sweep.planned():
+            if each.seeds:
+                self._add(task, each)
+
+    def _add(self, task: TaskName, planned: Planned) -> None:
         """Plan runs of a configuration; it may be planned already for another part."""
-        if not seeds:
-            return
         compute, data = self.config.compute, self.datasets[task]
         known = {
             "task": task,
-            **_without_nothing(settings),
+            **_without_nothing(planned.settings),
             "data": str(data.path),
             "precision": compute.precision,
         }
         # Validated as if the requested device were here: only the job's node has to have it.
         on = "cuda" if compute.device == "cuda" or compute.precision == "tf32" else "cpu"
-        where = f"{part}, {settings['model']}"
-        run = _checked(RunConfig, {**known, "device": on, "seed": seeds[0], "threads": 1}, where)
-        self._require_examples(run, where)
+        where = f"{planned.part}, {planned.settings['model']}"
+        settings = {k: v for k, v in known.items() if k not in ("compile", "graphs")}
+        settings |= {"device": on, "seed": planned.seeds[0], "threads": 1}
+        run = _checked(RunSettings, settings, where)
+        try:
+            plan_of(task).require_examples(run, plan_of(task).Generator(**data.settings))
+        except ValueError as error:
+            raise UserError(
+                f"in {_SOURCE}, {where}: {error}. Make the dataset larger, or n_train smaller."
+            ) from error
         identity = {k: v for k, v in run.identity.items() if k not in _NOT_OF_A_CONFIGURATION}
         name = digest({**identity, "dataset": data.path.stem})
-        folder = self._folder(run, ablation, name)
+        folder = self._folder(run, planned.ablation, name)
         configuration = self._configurations.setdefault(
-            folder, Configuration(task, known, folder, data, ablation)
+            folder, Configuration(task, known, folder, data, planned.ablation)
         )
-        configuration.parts.setdefault(part, set()).update(seeds)
+        configuration.parts.setdefault(planned.part, set()).update(planned.seeds)
 
-    def _folder(self, run: RunConfig, ablation: Ablation | None, name: str) -> Path:
+    def _folder(self, run: RunSettings, ablation: Ablation | None, name: str) -> Path:
         names = [run.target, run.augmentation if run.task != "springs" else None]
         names += [None if run.n_train is None else f"n{run.n_train}"]
         names += [f"draw{run.draw}" if run.draw else None, ablation, name]
         variant = "-".join(name for name in names if name)
         return self.results / "runs" / run.task / slug(run.model) / variant.replace("_", "-")
-
-    def _require_examples(self, run: RunConfig, where: str) -> None:
-        """Refuse more training examples than the dataset will have."""
-        data = _checked(_GENERATORS[run.task], self.datasets[run.task].settings, run.task)
-        if isinstance(data, SpringsConfig):
-            assert run.n_train is not None
-            training = run.n_train * (run.draw + 1)
-            needed = training + min(run.n_train, data.validation) + data.test
-            is_enough = needed <= data.systems
-            problem = (
-                f"n_train={run.n_train} needs at least {needed} systems ({where}), "
-                f"but springs.data has {data.systems}"
-            )
-        else:
-            total = data.train
-            is_enough = run.n_train is None or run.n_train <= total
-            problem = (
-                f"{where} needs at least {run.n_train} training examples, "
-                f"but {run.task}.data has {total}"
-            )
-        if not is_enough:
-            raise UserError(
-                f"{problem}. Make the dataset larger, or n_train smaller, in config.yaml."
-            )
 
     def _packs_of(self, configuration: Configuration) -> Iterator[Pack]:
         """Seeds to train, in packs that stay as they are when more seeds are added."""
@@ -412,13 +297,3 @@ def _checked(model: type[Any], settings: dict[str, Any], where: str) -> Any:
     except UserError as error:
         message = str(error).removeprefix(f"in {_SOURCE}: ")
         raise UserError(f"in {_SOURCE}, {where}: {message}") from error
-
-
-def _require_models(task: str, models: list[str], by_model: dict[str, Any]) -> None:
-    names = [preset.model for preset in presets() if preset.task == task]
-    for name in (*models, *by_model):
-        if name not in names:
-            raise UserError(
-                f"models of {task} in config.yaml must be among {', '.join(names)}, got {name!r}. "
-                "Fix its name."
-            )

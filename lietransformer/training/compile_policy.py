@@ -15,16 +15,15 @@ from lietransformer.training.architecture import changed
 _STEPS_THAT_PAY = 1_500
 
 
-def compilation_pays(given: dict[str, Any], defaults: dict[str, Any]) -> bool:
+def compilation_pays(given: dict[str, Any]) -> bool:
     """Whether a run of these settings gains from compiling its model."""
     if given["task"] != "springs":
         return False
-    merged = defaults | given
     try:
-        steps = merged["epochs"] * math.ceil(merged["n_train"] / merged["batch_size"])
-        preset = changed(get_preset("springs", merged["model"]), merged.get("architecture", {}))
-        on_cpu = merged.get("device", "cpu") == "cpu"
-        in_single = merged.get("precision", "float32") == "float32"
+        steps = given["epochs"] * math.ceil(given["n_train"] / given["batch_size"])
+        preset = changed(get_preset("springs", given["model"]), given.get("architecture", {}))
+        on_cpu = given.get("device", "cpu") == "cpu"
+        in_single = given.get("precision", "float32") == "float32"
         if on_cpu and in_single and replaces_potential(preset.config):
             return False
         return bool(steps >= _STEPS_THAT_PAY) and can_be_compiled(preset)

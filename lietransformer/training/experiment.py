@@ -15,15 +15,8 @@ from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.data.resident import resident
 from lietransformer.errors import UserError
-from lietransformer.experiments.constellations.dataset import TEST_SETS
-from lietransformer.experiments.constellations.examples import ConstellationExamples
-from lietransformer.experiments.constellations.task import ConstellationsTask
-from lietransformer.experiments.qm9.examples import MoleculeExamples
-from lietransformer.experiments.qm9.task import QM9Task
-from lietransformer.experiments.springs import dataset as springs
-from lietransformer.experiments.springs.examples import SpringExamples
-from lietransformer.experiments.springs.task import SpringsTask
-from lietransformer.experiments.task import Evaluation, Task
+from lietransformer.experiments.registry import task_of
+from lietransformer.experiments.task import Evaluation
 from lietransformer.models import count_parameters
 from lietransformer.rng import stream
 from lietransformer.training.allocation import keep_freed_memory
@@ -31,7 +24,6 @@ from lietransformer.training.config import RunConfig
 from lietransformer.training.optimiser import AveragedAdam
 
 _MOST_GRAPHS = 1024
-_REPETITIONS = 2
 
 
 class Experiment:
@@ -55,10 +47,9 @@ class Experiment:
         self.file = DatasetFile(config.data, kind=config.task)
         self.dtype = torch.float64 if config.precision == "float64" else torch.float32
         self.device = _available(config.device)
-        self.task = _task(config, self.file)
-        train, validation, self.tests = _examples(config, self.file, self.dtype)
-        if config.n_train is not None and config.task == "constellations":
-            train = FirstExamples(train, config.n_train)
+        makers = task_of(config.task)
+        self.task = makers.make_task(config, self.file)
+        train, validation, self.tests = makers.make_examples(config, self.file, self.dtype)
         self.n_train = len(train)
         self._training_examples = resident(train, self.device)
         validation = _at_most(validation, config.validation_examples)
@@ -71,7 +62,7 @@ class Experiment:
     def _test_rows(self, name: str) -> int | None:
         """How many rows of a test set to use; some hold every example twice."""
         count = self.config.test_examples
-        return None if count is None else count * TEST_SETS.get(name, 1)
+        return None if count is None else count * self.task.copies.get(name, 1)
 
     def with_seeds_of(self, config: RunConfig) -> "Experiment":
         """The same experiment with the seeds of other settings, otherwise equal; data is shared."""
@@ -224,51 +215,6 @@ def _available(name: str) -> torch.device:
             "or auto, or install a CUDA build of torch."
         )
     return torch.device(name)
-
-
-def _task(config: RunConfig, file: DatasetFile) -> Task[Any]:
-    if config.task == "constellations":
-        repetitions = int(file.config["repetitions"])
-        if repetitions != _REPETITIONS:
-            raise UserError(
-                f"patterns occur up to {repetitions} times in {file.path}, but the paper's models "
-                f"have outputs for up to {_REPETITIONS}. Generate the dataset with "
-                f"repetitions={_REPETITIONS}."
-            )
-        return ConstellationsTask(repetitions)
-    if config.task == "springs":
-        predicts = config.preset().predicts
-        return SpringsTask(predicts, springs.config_of(file).step)  # type: ignore[arg-type]
-    assert config.target is not None  # checked on construction
-    return QM9Task(config.target, file)
-
-
-def _examples(
-    config: RunConfig, file: DatasetFile, dtype: torch.dtype
-) -> tuple[Examples[Any], Examples[Any], dict[str, Examples[Any]]]:
-    """Training, validation and test sets."""
-    if config.task == "constellations":
-
-        def constellation(split: Any) -> Examples[Any]:
-            return ConstellationExamples(file, split, dtype)
-
-        tests = {name: constellation(name) for name in TEST_SETS}
-        return constellation("train"), constellation("validation"), tests
-    if config.task == "springs":
-        assert config.n_train is not None  # checked on construction
-
-        def spring(split: Any, span: Any = "chunk") -> Examples[Any]:
-            sizes = {"n_train": config.n_train, "draw": config.draw}
-            return SpringExamples(file, split, **sizes, span=span, dtype=dtype)  # type: ignore[arg-type]
-
-        tests = {"test": spring("test"), "test_long": spring("test", "long_chunk")}
-        return spring("train"), spring("validation"), tests
-
-    def molecules(split: Any) -> Examples[Any]:
-        n_train = config.n_train if split == "train" else None
-        return MoleculeExamples(file, split, n_train=n_train, dtype=dtype)
-
-    return molecules("train"), molecules("validation"), {"test": molecules("test")}
 
 
 def _at_most(examples: Examples[Any], count: int | None) -> Examples[Any]:

@@ -12,7 +12,9 @@ import pytest
 
 from lietransformer.archive import publish
 from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.layout import Archive
 from lietransformer.settings import validated
 from lietransformer.sweep.plan import Plan
@@ -20,6 +22,7 @@ from lietransformer.sweep.reading import resolve
 from lietransformer.training import result
 from lietransformer.training.config import RunConfig
 from lietransformer.training.loop import Run
+from lietransformer.training.run_folder import RunFolder
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 TIER = """
@@ -97,20 +100,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(result, "git_commit", lambda: COMMIT)
         plan = Plan(resolve({"tier": "workstation", "tracking": "none"}, publish.TIERS))
         springs.generate(
-            validated(springs.SpringsConfig, plan.datasets["springs"].settings),
+            validated(SpringsConfig, plan.datasets["springs"].settings),
             plan.datasets["springs"].path,
         )
         constellations.generate(
-            validated(
-                constellations.ConstellationsConfig, plan.datasets["constellations"].settings
-            ),
+            validated(ConstellationsConfig, plan.datasets["constellations"].settings),
             plan.datasets["constellations"].path,
         )
         for configuration in plan.configurations:
             for seed in configuration.seeds:
                 given = {"seed": seed, "device": "cpu", "threads": 1}
                 config = validated(RunConfig, {**configuration.settings, **given})
-                Run(config, configuration.run(seed)).execute()
+                Run(config, RunFolder(configuration.run(seed))).execute()
     return root
 
 

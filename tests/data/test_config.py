@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from lietransformer.data.config import GeneratorConfig, read_config
 from lietransformer.errors import UserError
-from lietransformer.experiments.constellations.dataset import ConstellationsConfig
-from lietransformer.experiments.qm9.dataset import QM9Config
-from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
+from lietransformer.experiments.qm9.plan import QM9Config
+from lietransformer.experiments.springs.plan import SpringsConfig
 
 
 def test_defaults_are_the_papers() -> None:

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lietransformer.data.augmentation import Augmentation, augment
+from lietransformer.data.augmentation import augment
+from lietransformer.data.config import Augmentation
 from lietransformer.data.loader import Loader
 from lietransformer.data.reader import DatasetFile
 from lietransformer.experiments.constellations.examples import ConstellationExamples

@@ -13,7 +13,9 @@ from lietransformer.data.reader import DatasetFile
 from lietransformer.data.summary import describe
 from lietransformer.dynamics import SpringSystem, systems_last
 from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.plan import SpringsConfig
 
 
 def test_springs_show_the_test_systems(springs_file: Path) -> None:
@@ -49,7 +51,7 @@ def test_constellations_have_a_colour_for_each_instance(constellations_file: Pat
     ],
 )
 def test_unusual_springs(tmp_path: Path, settings: dict[str, int]) -> None:
-    config = springs.SpringsConfig(systems=20, states=20, long_chunk=10, **settings)
+    config = SpringsConfig(systems=20, states=20, long_chunk=10, **settings)
     springs.generate(config, tmp_path / "x.h5")
     pictures.draw_page(DatasetFile(tmp_path / "x.h5"), tmp_path / "x.PNG")
     assert (tmp_path / "x.PNG").stat().st_size > 10_000
@@ -57,9 +59,7 @@ def test_unusual_springs(tmp_path: Path, settings: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("settings", [{"test": 1}, {"repetitions": 5}])
 def test_unusual_constellations(tmp_path: Path, settings: dict[str, int]) -> None:
-    config = constellations.ConstellationsConfig(
-        **{"train": 5, "validation": 1, "test": 5} | settings
-    )
+    config = ConstellationsConfig(**{"train": 5, "validation": 1, "test": 5} | settings)
     constellations.generate(config, tmp_path / "x.h5")
     file = DatasetFile(tmp_path / "x.h5")
     pictures.draw_page(file, tmp_path / "x.png")

@@ -11,10 +11,10 @@ from lietransformer.data.reader import DatasetFile
 from lietransformer.experiments.constellations.dataset import (
     PATTERNS,
     Constellations,
-    ConstellationsConfig,
     draw,
     generate,
 )
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from tests.cases import seeded
 
 

@@ -16,7 +16,8 @@ import pytest
 
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
-from lietransformer.experiments.qm9.dataset import QM9Config, generate
+from lietransformer.experiments.qm9.dataset import generate
+from lietransformer.experiments.qm9.plan import QM9Config
 from lietransformer.experiments.qm9.sources.molecules import Molecules
 from lietransformer.experiments.qm9.sources.package import read_package
 from lietransformer.experiments.qm9.sources.tarball import read_tarball

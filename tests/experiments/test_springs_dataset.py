@@ -12,7 +12,8 @@ import torch
 from lietransformer.data.reader import DatasetFile
 from lietransformer.dynamics import SpringSystem, rollout, systems_last
 from lietransformer.errors import UserError
-from lietransformer.experiments.springs.dataset import SpringsConfig, generate
+from lietransformer.experiments.springs.dataset import generate
+from lietransformer.experiments.springs.plan import SpringsConfig
 from tests.conftest import SMALL_SPRINGS
 
 

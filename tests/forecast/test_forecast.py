@@ -106,7 +106,7 @@ def test_the_command(
     monkeypatch.setattr(measuring, "measure_apart", lambda *_: some_speed())
     made, prices = forecast(tmp_path, *ONE_MODEL), tmp_path / "prices.json"
     write_json(
-        made.jobs[0].pack.runs[1].result_file, {"status": "finished", "seconds": {"a": 99.0}}
+        made.jobs[0].pack.runs[1] / "result.json", {"status": "finished", "seconds": {"a": 99.0}}
     )
     assert run_command(tmp_path, "--jobs", "3", "--compare", "--config", *ONE_MODEL) == 0
     shown = capsys.readouterr()

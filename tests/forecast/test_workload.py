@@ -6,17 +6,20 @@ from typing import Any
 import pytest
 
 from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations.plan import TEST_SETS, ConstellationsConfig
 from lietransformer.experiments.qm9 import dataset as qm9
+from lietransformer.experiments.qm9.plan import QM9Config
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.forecast.workload import Workload, workload
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
 from lietransformer.training.loop import Run
 from lietransformer.training.run_folder import RunFolder
 
-SMALL_SPRINGS = springs.SpringsConfig(systems=40, validation=6, test=5)
-SMALL_CONSTELLATIONS = constellations.ConstellationsConfig(train=20, validation=6, test=5)
-SMALL_QM9 = qm9.QM9Config(limit=40, train=20)
+SMALL_SPRINGS = SpringsConfig(systems=40, validation=6, test=5)
+SMALL_CONSTELLATIONS = ConstellationsConfig(train=20, validation=6, test=5)
+SMALL_QM9 = QM9Config(limit=40, train=20)
 
 
 def settings(**given: Any) -> RunConfig:
@@ -53,7 +56,7 @@ def test_counts_are_those_of_the_experiment(
     assert work.steps == 3 * experiment.steps_per_epoch
     assert work.validated == len(experiment.validation)
     rows = {name: len(examples) for name, examples in experiment.tests.items()}
-    assert rows == {name: constellations.TEST_SETS.get(name, 1) * work.tested for name in rows}
+    assert rows == {name: TEST_SETS.get(name, 1) * work.tested for name in rows}
 
 
 def test_evaluations_are_those_of_a_run(tmp_path: Path) -> None:
@@ -72,18 +75,18 @@ def test_evaluations_are_those_of_a_run(tmp_path: Path) -> None:
 def test_the_papers_springs() -> None:
     config = settings(task="springs", model="LieTransformer-T2", n_train=3000)
     expected = Workload(400 * 30, False, 100, 2000, 2000, test_cost=1 + 99 / 4, weights=2)
-    assert workload(config, springs.SpringsConfig()) == expected
+    assert workload(config, SpringsConfig()) == expected
 
 
 def test_the_papers_molecules() -> None:
     config = settings(task="qm9", model="LieConv-T3", target="mu")
-    work = workload(config, qm9.QM9Config())
+    work = workload(config, QM9Config())
     assert work.steps == 500 * 1334
     assert (work.validated, work.tested) == (17_748, 13_083)
 
 
 def test_runs_that_may_stop_early_say_so() -> None:
     config = settings(task="constellations", model="SetTransformer")
-    assert workload(config, constellations.ConstellationsConfig()).may_stop_early
+    assert workload(config, ConstellationsConfig()).may_stop_early
     short = settings(task="constellations", model="SetTransformer", epochs=12)
-    assert not workload(short, constellations.ConstellationsConfig()).may_stop_early
+    assert not workload(short, ConstellationsConfig()).may_stop_early

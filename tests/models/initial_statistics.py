@@ -20,7 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from lietransformer.clouds import PointCloud
-from lietransformer.experiments.constellations.dataset import ConstellationsConfig, draw
+from lietransformer.experiments.constellations.dataset import draw
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.preset import Preset
 from lietransformer.experiments.registry import presets
 from lietransformer.experiments.springs.task import SpringsTask

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from lietransformer.data.writer import create_dataset
+from lietransformer.experiments.springs.plan import paper_epochs
 from lietransformer.experiments.springs.rollouts import step_error, trajectory_error
 from lietransformer.experiments.symmetry.config import InvarianceConfig
 from lietransformer.layout import MANIFEST, empty_manifest, sha256
-from lietransformer.report.claims.protocol import paper_epochs
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 STEPS = 99

@@ -11,10 +11,10 @@ import pytest
 
 from lietransformer.data.config import GeneratorConfig
 from lietransformer.experiments.constellations.claims import ALL_MOVED
-from lietransformer.experiments.constellations.dataset import ConstellationsConfig
-from lietransformer.experiments.qm9.dataset import QM9Config
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
+from lietransformer.experiments.qm9.plan import QM9Config
 from lietransformer.experiments.registry import claims as all_claims
-from lietransformer.experiments.springs.dataset import SpringsConfig
+from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.experiments.springs.rollouts import CONVOLUTION, TRANSFORMER
 from lietransformer.reference import rollout_error
 from lietransformer.report.claims import decide_all

@@ -191,7 +191,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "message"), MISTAKES)
 def test_mistakes_are_named_with_their_place(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Plan(resolve({"tier": "smoke", **changes}, TIERS))
+        Plan(resolve({"tier": "smoke", **changes}, TIERS)).require_valid_models()
 
 
 def test_the_schema_is_up_to_date() -> None:

@@ -2,16 +2,18 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from lietransformer.experiments.registry import PartName, presets
+from lietransformer.experiments.registry import PartName, TaskName, plan_of, presets
 from lietransformer.sweep import Plan
 from lietransformer.sweep.jobs import slug
 from lietransformer.training.config import read_runs
-from tests.sweep.sweeps import NO_ARCHIVE, plan
+from tests.sweep.sweeps import NO_ARCHIVE, ROOT, plan
 
 
 def test_the_papers_runs() -> None:
@@ -41,6 +43,24 @@ def test_the_papers_settings_are_those_of_train() -> None:
             known.add("architecture")
         assert each.settings.keys() <= known
     assert all(not data.settings for data in plan("paper").datasets.values())
+
+
+def test_a_plan_names_the_models_that_exist() -> None:
+    """The plans list them, so that planning needs no torch."""
+    listed = {(task, name) for task in get_args(TaskName) for name in plan_of(task).MODELS}
+    assert listed == {(preset.task, preset.model) for preset in presets()}
+
+
+def test_planning_and_parsing_need_no_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; from pathlib import Path;"
+        "from lietransformer.cli import _parser; from lietransformer.sweep import Plan;"
+        "from lietransformer.sweep.reading import resolve; _parser();"
+        "plan = Plan(resolve({'tier': 'paper'}, Path('workflow/tiers')));"
+        "plan.packs; plan.manifest(); plan.require_intact_archive()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_smoke_has_every_model() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from lietransformer.cli import main
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.training.checkpoint import Progress
 from lietransformer.training.display import Display
 from lietransformer.training.run_folder import RunFolder, write_json
@@ -168,7 +169,7 @@ def test_evaluating_on_other_data(
     tmp_path: Path, springs_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other.h5"
-    springs.generate(springs.SpringsConfig(systems=60, test=10, validation=5, seed=1), other)
+    springs.generate(SpringsConfig(systems=60, test=10, validation=5, seed=1), other)
     assert main(command(springs_file, tmp_path / "run")) == 0
     before = numbers(tmp_path / "run")
     arguments = ["evaluate", str(tmp_path / "run"), "--data", str(other)]

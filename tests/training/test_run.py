@@ -12,6 +12,7 @@ import torch
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
 from lietransformer.experiments.constellations import dataset as constellations_data
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.task import Evaluation
 from lietransformer.training.config import RunConfig
 from lietransformer.training.experiment import Experiment
@@ -321,9 +322,7 @@ def test_outputs_that_are_not_finite_are_divergence_whatever_the_accuracy(
 
 def test_constellations_that_the_models_have_no_outputs_for(tmp_path: Path) -> None:
     path = tmp_path / "constellations.h5"
-    generator = constellations_data.ConstellationsConfig(
-        train=20, validation=5, test=5, repetitions=1
-    )
+    generator = ConstellationsConfig(train=20, validation=5, test=5, repetitions=1)
     constellations_data.generate(generator, path)
     with pytest.raises(UserError, match="Generate the dataset with repetitions=2"):
         execute(constellations(path), tmp_path / "run")

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from lietransformer.training.config import paper_epochs
+from lietransformer.experiments.springs.plan import paper_epochs
 from lietransformer.training.schedule import evaluation_steps, learning_rate_factor
 
 

@@ -3,17 +3,16 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, model_validator
 from torch import Tensor
 
-from lietransformer.data.augmentation import Augmentation, draw_transformations, transform
-from lietransformer.data.config import GeneratorConfig
+from lietransformer.data.augmentation import draw_transformations, transform
+from lietransformer.data.config import Augmentation
 from lietransformer.data.writer import ArrayWriter, create_dataset
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.progress import progress
 from lietransformer.rng import normal, stream, uniform
 from lietransformer.threads import one_thread
@@ -22,54 +21,6 @@ KIND = "constellations"
 SPLITS = ("train", "validation", "test")
 _EXAMPLES_AT_ONCE = 10_000
 _TRANSFORMATIONS: tuple[Augmentation, ...] = ("T2", "SE2")
-# The test sets, and how many rows each has per test example. Those of Table 1 hold every example
-# twice, untransformed and transformed; in those that end in _all every example is transformed.
-TEST_SETS = {"test": 1, "test_T2": 2, "test_SE2": 2, "test_T2_all": 1, "test_SE2_all": 1}
-
-Variant = Literal["release", "text"]
-
-
-class ConstellationsConfig(GeneratorConfig):
-    """Settings of the constellations generator; the defaults are the paper's."""
-
-    variant: Variant = Field(
-        "release",
-        description="how instances are placed and examples scaled: as the authors' code does it, "
-        "or as the paper's text says",
-    )
-    train: int = Field(10_000, ge=1, le=10**7, description="number of training examples")
-    validation: int = Field(1_000, ge=1, le=10**7, description="number of validation examples")
-    test: int = Field(1_000, ge=1, le=10**7, description="number of test examples")
-    repetitions: int = Field(
-        2, ge=1, le=20, description="how often each pattern can occur in an example"
-    )
-    keep_probability: float = Field(
-        0.5, ge=0.001, le=1, description="chance that an instance is there; at least one always is"
-    )
-    rotation: float = Field(
-        0.33, ge=0, le=1, description="an instance is rotated by up to this fraction of ±π"
-    )
-    upscale: float = Field(
-        0.0,
-        ge=0,
-        le=1000,
-        description="an instance is scaled by a factor in [1, 1 + upscale] (variant text only)",
-    )
-    field: float = Field(
-        24.0,
-        gt=0,
-        le=1e6,
-        description="side of the square that instances lie in (polygons of variant release: 3 ×)",
-    )
-    noise: float = Field(
-        0.1, ge=0, le=1000, description="standard deviation of each vertex coordinate"
-    )
-
-    @model_validator(mode="after")
-    def _upscale_fits_variant(self) -> "ConstellationsConfig":
-        if self.variant == "release" and self.upscale != 0:
-            raise ValueError("upscale must be 0 with variant=release; use variant=text")
-        return self
 
 
 def _regular_polygon(vertices: int) -> Float[Tensor, "vertices 2"]:

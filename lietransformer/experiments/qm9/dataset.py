@@ -4,17 +4,15 @@ import json
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
 
-from lietransformer.data.config import GeneratorConfig
 from lietransformer.data.download import (
     fetch,
     is_url,
     require_checksum,
-    require_checksum_format,
 )
 from lietransformer.data.splits import random_split
 from lietransformer.data.writer import create_dataset
+from lietransformer.experiments.qm9.plan import FIGSHARE, QM9Config
 from lietransformer.experiments.qm9.properties import (
     ELEMENTS,
     PROPERTIES,
@@ -26,45 +24,8 @@ from lietransformer.experiments.qm9.sources.package import PACKAGE, read_package
 from lietransformer.experiments.qm9.sources.tarball import read_tarball
 
 KIND = "qm9"
-FIGSHARE = "figshare"
 _FIGSHARE_URL = "https://ndownloader.figshare.com/files/3195389"
 _FIGSHARE_CHECKSUM = "md5:ad1ebd51ee7f5b3a6e32e974e5d54012"
-
-
-class QM9Config(GeneratorConfig):
-    """Settings of the QM9 dataset; the defaults are the paper's."""
-
-    seed: int = Field(0, ge=0, lt=2**32, description="of the split")
-    source: str = Field(
-        PACKAGE,
-        description=f"{PACKAGE}, an installed package; {FIGSHARE}, the original archive, "
-        "downloaded; or path or URL of a copy of that archive",
-    )
-    checksum: str | None = Field(
-        None, description="md5:… or sha256:… of the archive; a URL needs one"
-    )
-    train: int = Field(100_000, ge=2, description="number of training molecules")
-    test_fraction: float = Field(
-        0.1, gt=0, lt=1, description="share of all molecules for testing; the rest validate"
-    )
-    limit: int | None = Field(
-        None, ge=3, description="use only this many molecules, the first ones; null: all"
-    )
-
-    @field_validator("checksum")
-    @classmethod
-    def _is_checksum(cls, checksum: str | None) -> str | None:
-        if checksum is not None:
-            require_checksum_format(checksum)
-        return checksum
-
-    @model_validator(mode="after")
-    def _fits(self) -> "QM9Config":
-        if is_url(self.source) and self.checksum is None:
-            raise ValueError("a source that is a URL needs a checksum, md5:… or sha256:…")
-        if self.source in (PACKAGE, FIGSHARE) and self.checksum is not None:
-            raise ValueError(f"a checksum is for a path or a URL, not for {self.source}")
-        return self
 
 
 def generate(config: QM9Config, path: Path) -> None:

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from lietransformer.data.augmentation import Augmentation
 from lietransformer.data.batches import Batch, moved_positions
+from lietransformer.data.config import Augmentation
 from lietransformer.data.examples import Examples, Split, chosen_rows, require_at_most
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import require_choice

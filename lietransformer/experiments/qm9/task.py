@@ -1,6 +1,7 @@
 """QM9: one property of a molecule (§4.2, App. I.2)."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -8,11 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lietransformer.clouds import PointCloud
+from lietransformer.data.examples import Examples
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
-from lietransformer.experiments.qm9.examples import MoleculeBatch
+from lietransformer.experiments.qm9.examples import MoleculeBatch, MoleculeExamples
 from lietransformer.experiments.qm9.properties import ELEMENTS, PROPERTIES
-from lietransformer.experiments.task import Task, total
+from lietransformer.experiments.task import Splits, Task, total
 
 
 class QM9Task(Task[MoleculeBatch]):
@@ -92,3 +94,18 @@ def element_features(charges: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n 
     one_hot = torch.stack([charges == charge for charge in ELEMENTS.values()], dim=-1).float()
     scaled = charges[..., None] / max(ELEMENTS.values())
     return torch.cat([one_hot, one_hot * scaled, one_hot * scaled**2], dim=-1)
+
+
+def make_task(run: Any, file: DatasetFile) -> QM9Task:
+    """The task of the run's target."""
+    return QM9Task(run.target, file)
+
+
+def make_examples(run: Any, file: DatasetFile, dtype: torch.dtype) -> Splits:
+    """All molecules, or `n_train` of them for training."""
+
+    def molecules(split: Any) -> Examples[Any]:
+        n_train = run.n_train if split == "train" else None
+        return MoleculeExamples(file, split, n_train=n_train, dtype=dtype)
+
+    return molecules("train"), molecules("validation"), {"test": molecules("test")}

@@ -7,67 +7,20 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 from torch import Tensor
 
-from lietransformer.data.config import GeneratorConfig
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.writer import create_dataset
 from lietransformer.dynamics import SpringSystem, trajectory
 from lietransformer.errors import UserError
+from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.progress import progress
 from lietransformer.rng import normal, stream, uniform
 from lietransformer.threads import one_thread
 
 KIND = "springs"
 _NUMBERS_AT_ONCE = 1 << 23  # of the trajectories in memory: 64 MB
-_MOST_NUMBERS = 1 << 26  # of one trajectory, and of the initial states of a batch: 512 MB
-
-
-class SpringsConfig(GeneratorConfig):
-    """Settings of the springs generator; the defaults are the paper's."""
-
-    systems: int = Field(
-        100_000, ge=3, le=10**8, description="number of systems, each with one trajectory"
-    )
-    particles: int = Field(6, ge=2, description="particles in a system")
-    dimension: int = Field(2, ge=1, le=3, description="dimension of space")
-    states: int = Field(500, ge=2, description="states of a trajectory, the initial one included")
-    duration: float = Field(5.0, gt=0, description="time from the first state to the last")
-    chunk: int = Field(5, ge=2, description="states of a training example")
-    long_chunk: int = Field(100, ge=2, description="states of an example of the long test")
-    validation: int = Field(2_000, ge=1, description="validation uses at most this many systems")
-    test: int = Field(2_000, ge=1, description="this many systems, the last ones, are for testing")
-    generation_batch: int = Field(
-        5_000,
-        ge=2,
-        le=1_000_000,
-        description="initial momenta have mean zero over this many systems",
-    )
-
-    @property
-    def step(self) -> float:
-        """Time between two states."""
-        return self.duration / (self.states - 1)
-
-    @model_validator(mode="after")
-    def _fits(self) -> "SpringsConfig":
-        for name in ("chunk", "long_chunk"):
-            if getattr(self, name) > self.states:
-                raise ValueError(f"{name} must not be longer than states ({self.states})")
-        per_state = 2 * self.particles * self.dimension
-        for name in ("states", "generation_batch"):
-            if getattr(self, name) * per_state > _MOST_NUMBERS:
-                raise ValueError(
-                    f"{name} ({getattr(self, name)}) times the {per_state} numbers of a state must "
-                    f"not exceed {_MOST_NUMBERS}, or memory would not suffice"
-                )
-        if self.test > self.systems - 2:
-            raise ValueError(
-                f"systems ({self.systems}) must leave at least one for training and one for "
-                f"validation beside test ({self.test})"
-            )
-        return self
 
 
 def config_of(file: DatasetFile) -> SpringsConfig:

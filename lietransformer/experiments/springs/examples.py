@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lietransformer.data.augmentation import Augmentation, draw_transformations, transform
+from lietransformer.data.augmentation import draw_transformations, transform
 from lietransformer.data.batches import Batch
+from lietransformer.data.config import Augmentation
 from lietransformer.data.examples import Examples, Split, chosen_rows, require_at_most
 from lietransformer.data.reader import DatasetError, DatasetFile
 from lietransformer.data.splits import nested_ranges

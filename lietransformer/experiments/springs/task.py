@@ -3,12 +3,15 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lietransformer.data.examples import Examples
+from lietransformer.data.reader import DatasetFile
 from lietransformer.dynamics import (
     DirectDynamics,
     HamiltonianDynamics,
@@ -21,8 +24,9 @@ from lietransformer.dynamics import (
 )
 from lietransformer.errors import require_choice
 from lietransformer.experiments.preset import SpringsPrediction
-from lietransformer.experiments.springs.examples import SpringBatch
-from lietransformer.experiments.task import Evaluation, Task
+from lietransformer.experiments.springs.dataset import config_of
+from lietransformer.experiments.springs.examples import SpringBatch, SpringExamples
+from lietransformer.experiments.task import Evaluation, Splits, Task
 
 _DYNAMICS: dict[str, type[LearntDynamics]] = {
     "potential": PotentialDynamics,
@@ -180,3 +184,20 @@ class SpringsTask(Task[SpringBatch]):
         # Single precision: these are drawn, and metrics were computed from what they were.
         arrays = {name: tensor.float().cpu().numpy() for name, tensor in vars(errors).items()}
         return Evaluation(errors.metrics(), arrays)
+
+
+def make_task(run: Any, file: DatasetFile) -> SpringsTask:
+    """The task for what the run's model predicts, at the time steps of the dataset."""
+    return SpringsTask(run.preset().predicts, config_of(file).step)
+
+
+def make_examples(run: Any, file: DatasetFile, dtype: torch.dtype) -> Splits:
+    """Chunks of trajectories, and for the second test long ones."""
+
+    def examples(split: Any, span: Any = "chunk") -> Examples[Any]:
+        return SpringExamples(
+            file, split, n_train=run.n_train, draw=run.draw, span=span, dtype=dtype
+        )
+
+    tests = {"test": examples("test"), "test_long": examples("test", "long_chunk")}
+    return examples("train"), examples("validation"), tests

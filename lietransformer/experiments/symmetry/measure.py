@@ -11,9 +11,9 @@ from lietransformer.experiments.constellations.dataset import (
     KIND,
     PATTERNS,
     Constellations,
-    ConstellationsConfig,
     draw,
 )
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.symmetry.attention import logits
 from lietransformer.experiments.symmetry.config import InvarianceConfig
 from lietransformer.groups import get_group

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from lietransformer.experiments.springs.plan import paper_epochs
 from lietransformer.files import read_json
 from lietransformer.report.claims.samples import Sample, Scale
 from lietransformer.report.claims.verdict import Evidence, Needs
@@ -52,11 +53,6 @@ _ABLATED = {"softmax": ("attention", "normalisation"), "log_lift": ("pair_featur
 
 Chosen = Mapping[Any, tuple[str, pd.DataFrame, str]]
 Difference = tuple[str, Any, Any]  # what, ours, the paper's
-
-
-def paper_epochs(n_train: int) -> int:
-    """Springs: 400·√(3000/n) epochs (App. I.3)."""
-    return max(1, round(400 * math.sqrt(3000 / n_train)))
 
 
 def springs_needs(

@@ -11,6 +11,7 @@ from lietransformer.data.config import read_config
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
 from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.symmetry.config import InvarianceConfig
 from lietransformer.experiments.symmetry.measure import (
     build,
@@ -66,7 +67,7 @@ def test_an_example_is_one_of_each_pattern() -> None:
 
 
 def test_the_picture_is_an_example_of_the_training_set(tmp_path: Path) -> None:
-    constellations.generate(constellations.ConstellationsConfig(), tmp_path / "data.h5")
+    constellations.generate(ConstellationsConfig(), tmp_path / "data.h5")
     file = DatasetFile(tmp_path / "data.h5")
     example = training_example()
     index = example["training_index"]
