@@ -71,8 +71,8 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _inspect(options: argparse.Namespace) -> int:
+    from lietransformer.data.inspection import describe
     from lietransformer.data.reader import DatasetFile
-    from lietransformer.data.summary import describe
 
     if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise UserError(
@@ -81,7 +81,7 @@ def _inspect(options: argparse.Namespace) -> int:
     file = DatasetFile(options.file)
     print(describe(file))
     if options.plot is not None:
-        from lietransformer.data.pictures import draw_page
+        from lietransformer.data.inspection import draw_page
 
         draw_page(file, options.plot)
         print(f"\n{options.plot}: a page of examples")

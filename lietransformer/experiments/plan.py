@@ -6,7 +6,7 @@ None of it imports torch, because every job of a workflow plans the sweep again.
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -98,6 +98,7 @@ class Sizes(NamedTuple):
     test_cost: float = 1.0
 
 
+@runtime_checkable
 class ExperimentPlan(Protocol):
     """The contents of an experiment's `plan.py`."""
 

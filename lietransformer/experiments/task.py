@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -100,6 +100,7 @@ class Task(ABC, Generic[B]):
 Splits = tuple[Examples[Any], Examples[Any], dict[str, Examples[Any]]]
 
 
+@runtime_checkable
 class TaskModule(Protocol):
     """What the `task.py` of an experiment has beside its task; `run` is a `RunConfig`."""
 

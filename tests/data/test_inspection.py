@@ -8,19 +8,21 @@ import torch
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from lietransformer.data import pictures
+from lietransformer.data.inspection import describe, draw_page
 from lietransformer.data.reader import DatasetFile
-from lietransformer.data.summary import describe
 from lietransformer.dynamics import SpringSystem, systems_last
 from lietransformer.experiments.constellations import dataset as constellations
+from lietransformer.experiments.constellations import inspection as constellations_inspection
 from lietransformer.experiments.constellations.plan import ConstellationsConfig
+from lietransformer.experiments.qm9 import inspection as qm9_inspection
 from lietransformer.experiments.springs import dataset as springs
+from lietransformer.experiments.springs import inspection as springs_inspection
 from lietransformer.experiments.springs.plan import SpringsConfig
 
 
 def test_springs_show_the_test_systems(springs_file: Path) -> None:
     file = DatasetFile(springs_file)
-    figure = pictures._springs_page(file)
+    figure = springs_inspection.draw(file)
     for row, axis in enumerate(figure.axes):
         discs = [c for c in axis.collections if isinstance(c, PathCollection)]
         masses = file.array("systems/masses")[90 + row]
@@ -34,7 +36,7 @@ def test_springs_show_the_test_systems(springs_file: Path) -> None:
 
 def test_constellations_have_a_colour_for_each_instance(constellations_file: Path) -> None:
     file = DatasetFile(constellations_file)
-    figure = pictures._constellations_page(file)
+    figure = constellations_inspection.draw(file)
     for row, axis in enumerate(figure.axes[:4]):
         instances = file.array("train/instance")[row]
         points = [line for line in axis.lines if line.get_marker() != "None"]
@@ -53,7 +55,7 @@ def test_constellations_have_a_colour_for_each_instance(constellations_file: Pat
 def test_unusual_springs(tmp_path: Path, settings: dict[str, int]) -> None:
     config = SpringsConfig(systems=20, states=20, long_chunk=10, **settings)
     springs.generate(config, tmp_path / "x.h5")
-    pictures.draw_page(DatasetFile(tmp_path / "x.h5"), tmp_path / "x.PNG")
+    draw_page(DatasetFile(tmp_path / "x.h5"), tmp_path / "x.PNG")
     assert (tmp_path / "x.PNG").stat().st_size > 10_000
 
 
@@ -62,7 +64,7 @@ def test_unusual_constellations(tmp_path: Path, settings: dict[str, int]) -> Non
     config = ConstellationsConfig(**{"train": 5, "validation": 1, "test": 5} | settings)
     constellations.generate(config, tmp_path / "x.h5")
     file = DatasetFile(tmp_path / "x.h5")
-    pictures.draw_page(file, tmp_path / "x.png")
+    draw_page(file, tmp_path / "x.png")
     assert "rotated by any angle" in describe(file)
 
 
@@ -72,7 +74,7 @@ def test_molecules_are_not_drawn_as_their_mirror_image() -> None:
         positions = rng.normal(size=(5, 3))
         figure = Figure()
         axis = figure.add_subplot(projection="3d")
-        pictures._draw_molecule(axis, positions, np.full(5, 6))
+        qm9_inspection._draw_molecule(axis, positions, np.full(5, 6))
         (balls,) = (c for c in axis.collections if len(c._offsets3d[0]) == 5)
         drawn = np.stack(balls._offsets3d, axis=1)
         before, after = ((p - p[0])[1:4] for p in (positions, np.asarray(drawn)))
