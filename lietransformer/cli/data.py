@@ -10,18 +10,14 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, get_args
 
 from lietransformer.cli.options import add_settings_options
 from lietransformer.errors import UserError
+from lietransformer.experiments.registry import TaskName, plan_of
 from lietransformer.files import require_writable_name
 from lietransformer.interruption import undisturbed
 
-_HELP = {
-    "constellations": "count the patterns among points in the plane (Table 1, Figure 3)",
-    "springs": "trajectories of particles joined by springs (Figures 4 to 11)",
-    "qm9": "12 properties of 130,831 molecules (Table 2)",
-}
 _PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -29,7 +25,8 @@ def add_parser(commands: Any) -> None:
     """Declare the subcommand."""
     data = commands.add_parser("data", help="generate and inspect the datasets")
     kinds = data.add_subparsers(required=True, metavar="DATASET")
-    for kind, text in _HELP.items():
+    for kind in get_args(TaskName):
+        text = plan_of(kind).SUMMARY
         parser = kinds.add_parser(
             kind,
             help=text,
@@ -50,8 +47,6 @@ def add_parser(commands: Any) -> None:
 
 
 def _settings(kind: str) -> Any:
-    from lietransformer.experiments.registry import plan_of
-
     return plan_of(kind).Generator
 
 

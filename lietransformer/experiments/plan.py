@@ -106,6 +106,8 @@ class ExperimentPlan(Protocol):
     Sweep: type[Swept]
     MODELS: tuple[str, ...]  # names of its presets
     AUGMENTATIONS: tuple[str, ...]  # random motions of examples that make sense here
+    OPTIONS: tuple[str, ...]  # settings of a run that not every experiment has
+    SUMMARY: str  # of the dataset, for `lietransformer data --help`
 
     def paper_settings(self, given: Mapping[str, Any]) -> Settings:
         """The paper's settings of training, for a run with these settings."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.experiments.plan import Ablation
-from lietransformer.experiments.registry import PartName, TaskName
+from lietransformer.experiments.registry import PartName, TaskName, plan_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Configuration:
             "target": self.settings.get("target"),
             "augmentation": self.settings.get("augmentation", "none"),
             "ablation": self.ablation,
-            "draw": self.settings.get("draw", 0) if self.task == "springs" else None,
+            "draw": self.settings.get("draw", 0) if "draw" in plan_of(self.task).OPTIONS else None,
         }
 
     def run(self, seed: int) -> Path:

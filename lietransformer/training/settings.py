@@ -20,6 +20,7 @@ Weights = Literal["best", "final"]
 _NULL_MEANS_SOMETHING = (
     *("n_train", "target", "patience", "ema", "validation_examples", "test_examples"),
 )
+_OPTIONS = ("draw", "size_pool", "target")  # not every experiment has them
 
 
 class RunSettings(BaseModel):
@@ -156,15 +157,13 @@ class RunSettings(BaseModel):
         plan = plan_of(self.task)
         if self.model not in plan.MODELS:
             raise ValueError(f"model must be one of {', '.join(plan.MODELS)}, got {self.model!r}")
-        if (self.target is not None) != (self.task == "qm9"):
-            raise ValueError("target is needed for qm9, and for nothing else")
         if self.augmentation not in plan.AUGMENTATIONS:
             known = ", ".join(plan.AUGMENTATIONS)
             raise ValueError(f"augmentation for {self.task} must be one of {known}")
-        if self.draw and self.task != "springs":
-            raise ValueError("draw applies to springs only: leave the setting out")
-        if self.size_pool != 1 and self.task != "qm9":
-            raise ValueError("size_pool applies to qm9 only: leave the setting out")
+        for name in _OPTIONS:
+            default = RunSettings.model_fields[name].default
+            if name not in plan.OPTIONS and getattr(self, name) != default:
+                raise ValueError(f"{name} does not apply to {self.task}: leave the setting out")
         if self.precision == "tf32" and self.device != "cuda":
             raise ValueError("precision tf32 exists on cuda only: use float32")
         if not self.test_weights:

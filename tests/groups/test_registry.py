@@ -1,18 +1,14 @@
 """Groups by name, and a group that the package does not ship."""
 
-import re
-from pathlib import Path
-
 import pytest
 import torch
 
-from lietransformer.groups import Group, get_group, group_names, register_group
+from lietransformer.groups import get_group, group_names, register_group
 from lietransformer.groups.registry import _FAMILIES
 from lietransformer.models import LieTransformer
 from lietransformer.testing import assert_group_laws, assert_invariant
 from tests.cases import ALL_GROUPS, PRECISIONS, random_cloud, small_config
-
-CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+from tests.groups.scaling import Scaling
 
 
 @pytest.mark.parametrize("name", ALL_GROUPS)
@@ -53,29 +49,15 @@ def test_registered_names_may_be_spelt_as_in_the_paper(monkeypatch: pytest.Monke
     assert get_group("R+xSO(3)") is not None
 
 
-@pytest.fixture
-def group_from_contributing(monkeypatch: pytest.MonkeyPatch) -> Group:
-    """The group that CONTRIBUTING.md adds, from the very lines it prints."""
-    monkeypatch.setattr("lietransformer.groups.registry._FAMILIES", dict(_FAMILIES))
-    text = CONTRIBUTING.read_text(encoding="utf-8")
-    section = text[text.index("## Add a group") :]
-    (code,) = re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], flags=re.DOTALL)
-    exec(compile(code, str(CONTRIBUTING), "exec"), {"__name__": "scaling"})
-    return get_group("R+(3)")
-
-
 @pytest.mark.parametrize("dtype", PRECISIONS)
-def test_a_user_can_add_a_group(group_from_contributing: Group, dtype: torch.dtype) -> None:
+def test_a_user_can_add_a_group(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lietransformer.groups.registry._FAMILIES", dict(_FAMILIES))
+    register_group("R+({n})", Scaling)
     assert "R+(n)" in group_names()
-    assert_group_laws(group_from_contributing, dtype=dtype)
+    group = get_group("R+(3)")
+    assert_group_laws(group, dtype=dtype)
     cloud = random_cloud("R+(3)", dtype=dtype)
     model = LieTransformer(small_config("R+(3)")).to(dtype)
-    assert_invariant(model, group_from_contributing, cloud)
+    assert_invariant(model, group, cloud)
     with pytest.raises(AssertionError, match="not invariant"):
         assert_invariant(model, get_group("T(3)"), cloud)
-
-
-def test_the_recipe_for_a_group_fits_on_a_page() -> None:
-    text = CONTRIBUTING.read_text(encoding="utf-8")
-    section = text[text.index("## Add a group") :].split("\n## ")[0]
-    assert len(section.splitlines()) < 60

@@ -10,6 +10,8 @@ from lietransformer.experiments.plan import Planned, Seeds, Settings, Sizes, Swe
 
 MODELS = ("LieTransformer-T2", "LieTransformer-SE2", "SetTransformer")
 AUGMENTATIONS = ("none", "T2", "SE2")
+OPTIONS = ()
+SUMMARY = "count the patterns among points in the plane (Table 1, Figure 3)"
 # The test sets, and how many rows each has per test example. Those of Table 1 hold every example
 # twice, untransformed and transformed; in those that end in _all every example is transformed.
 TEST_SETS = {"test": 1, "test_T2": 2, "test_SE2": 2, "test_T2_all": 1, "test_SE2_all": 1}

@@ -19,6 +19,8 @@ MODELS = (
     *_INVARIANT,
 )
 AUGMENTATIONS = ("none", "SO3")
+OPTIONS = ("target", "size_pool")
+SUMMARY = "12 properties of 130,831 molecules (Table 2)"
 FIGSHARE = "figshare"
 
 
@@ -116,6 +118,8 @@ def paper_settings(given: Mapping[str, Any]) -> Settings:
 
 def check(run: Any) -> None:
     names = [prop.name for prop in PROPERTIES]
+    if run.target is None:
+        raise ValueError(f"target is needed for qm9: one of {', '.join(names)}")
     if run.target not in names:
         raise ValueError(f"target must be one of {', '.join(names)}, got {run.target!r}")
 

@@ -25,6 +25,8 @@ MODELS = (
     *("Graph network (Hamiltonian)", "Graph network (direct)"),
 )
 AUGMENTATIONS = ("none", "T2", "SE2")
+OPTIONS = ("draw",)
+SUMMARY = "trajectories of particles joined by springs (Figures 4 to 11)"
 _MOST_NUMBERS = 1 << 26  # of one trajectory, and of the initial states of a batch: 512 MB
 # The model that is changed, and how.
 _ABLATIONS: dict[Ablation, tuple[str, Settings]] = {
