@@ -379,6 +379,22 @@ def equal_molecules(
     return _iid(cells, lambda shape: levels * np.exp(noise * rng.normal(size=shape)), seeds)
 
 
+def molecules_with_seed_effect(correlation: float) -> Callable[..., Cells]:
+    """Equal variants whose log-errors correlate between tasks, seed by seed."""
+
+    def draw(rng: np.random.Generator, seeds: int, noise: float) -> Cells:
+        cells: Cells = {}
+        for variant in qm9.VARIANTS:
+            shared = math.sqrt(correlation) * rng.normal(size=seeds)
+            for task in TASKS:
+                mixed = shared + math.sqrt(1 - correlation) * rng.normal(size=seeds)
+                errors = _LEVELS[task] * np.exp(noise * mixed)
+                cells[(*variant, task)] = Sample("", by_seed(errors.tolist()))
+        return cells
+
+    return draw
+
+
 def differing_augmentation(
     rng: np.random.Generator, seeds: int, noise: float, tasks: Iterable[str] = TASKS
 ) -> Cells:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from lietransformer.data.writer import create_dataset
-from lietransformer.experiments.springs.plan import paper_epochs
 from lietransformer.experiments.springs.rollouts import step_error, trajectory_error
 from lietransformer.experiments.symmetry.config import InvarianceConfig
 from lietransformer.layout import MANIFEST, empty_manifest, sha256
+from lietransformer.report.claims.protocol import _training
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 STEPS = 99
@@ -37,7 +37,9 @@ class Results:
     path: Path
     tier: str | None = "paper"
     data: Path | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(
+        default_factory=lambda: {"constellations": {}, "springs": {}, "qm9": {}}
+    )
     runs: list[dict[str, Any]] = field(default_factory=list)
     published_runs: list[dict[str, Any]] = field(default_factory=list)
     measurements: dict[str, str] = field(default_factory=dict)
@@ -195,18 +197,9 @@ def paper_settings(
         "softmax": {"attention": {"normalisation": "softmax"}},
         "log_lift": {"pair_features": "log"},
     }
-    common = {"architecture": architectures.get(ablation, {}), "test_examples": None}
-    if task == "constellations":
-        return common | {"epochs": 300, "patience": 30, "batch_size": 32, "learning_rate": 1e-4}
-    if task == "springs":
-        size = n_train or 100
-        return common | {
-            "epochs": paper_epochs(size),
-            "batch_size": min(100, size),
-            "learning_rate": 1e-3,
-        }
-    rate = 3e-3 if model.startswith("LieConv") else 3e-4
-    return common | {"epochs": 500, "batch_size": 75, "learning_rate": rate}
+    own = {"architecture": architectures.get(ablation, {}), "test_examples": None}
+    own |= {"epochs": 300, "patience": 30} if task == "constellations" else {}
+    return own | _training({"task": task, "model": model, "n_train": n_train})
 
 
 def write_json(path: Path, content: Any) -> None:

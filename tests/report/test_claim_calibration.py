@@ -31,6 +31,7 @@ SWEEPS = 1_000
 FEWER = 300  # of further cases; they say a rate to ±1.3 %
 NOISE = (0.1, 0.5, 1.0)  # standard deviations of log-errors; a tenth of it for accuracies
 SEEDS = (3, 5)
+TEN = 10  # from here on a bootstrap gives intervals
 MOST = 0.05
 _ROOT = Path(__file__).parents[2]
 
@@ -163,6 +164,13 @@ def cases() -> Iterator[tuple[str, int, Draw, int, int]]:
         for seeds in SEEDS:
             name = f"seed effect {correlation}, claim 11, {seeds} seeds"
             yield name, 11, claim_cases.with_seed_effect(correlation), seeds, FEWER
+    for number in (5, 8, 9, 21, 22):
+        for seeds, correlation in ((1, 0.1), (3, 0.3)):
+            name = f"claim {number}, 12 tasks, {seeds} seeds, seed effect {correlation}"
+            draw = claim_cases.molecules_with_seed_effect(correlation)
+            yield name, number, draw, seeds, SWEEPS
+    for number in (3, 13, 24, 25):
+        yield f"{TEN} seeds, claim {number}", number, equal(number), TEN, FEWER
     for number in (10, 11, 13, 14, 17, 25):
         for seeds in SEEDS:
             name = f"diverging runs, claim {number}, {seeds} seeds"

@@ -113,8 +113,8 @@ def _saving(ratios: Any) -> tuple[Ruling, str]:
 CLAIMS = (
     Claim(
         18,
-        "Time and memory of LieSelfAttention and LieConv grow in proportion to the number of group "
-        "elements and to the neighbourhood, and the PointConv trick saves memory.",
+        "Time and memory of LieSelfAttention and LieConv grow at most in proportion to the number "
+        "of group elements and to the neighbourhood, and the PointConv trick saves memory.",
         "Appendix G",
         "exponents of 1; no number for the saving",
         "A measurement. For both layers, time and memory against each of the two, the other held "

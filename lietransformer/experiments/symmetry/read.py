@@ -1,6 +1,7 @@
 """The measurements of Figure 3."""
 
 import logging
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ def _read(path: Path) -> Invariance | None:
         samples, errors = content["lift_samples"], content["errors"]
         return Invariance(
             dict(content["settings"]),
-            {int(n): [float(e) for e in own] for n, own in zip(samples, errors, strict=True)},
+            {int(n): [_error(e) for e in own] for n, own in zip(samples, errors, strict=True)},
             example.get("training_index"),
             np.array(example["positions"], dtype=float).reshape(-1, 2),
             np.array(example["instance"], dtype=int),
@@ -69,3 +70,10 @@ def _read(path: Path) -> Invariance | None:
     except (KeyError, TypeError, ValueError) as error:
         log.warning("%s is left out: it cannot be read (%s)", path, error)
         return None
+
+
+def _error(value: Any) -> float:
+    number = float(value)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{value} is not an error")
+    return number

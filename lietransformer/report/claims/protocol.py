@@ -133,10 +133,15 @@ def differences(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
             phrases.append("settings that were not recorded")
             continue
         result = read_json(folder / "result.json") or {}
-        data = (sweep.config.get(str(run.task)) or {}).get("data") or {}
+        data = _data(sweep, str(run.task), result.get("dataset_hash"))
+        if data is None:
+            phrases.append("the dataset's settings are not known")
+        missing = [name for name in _training(config) if name not in config]
+        if missing:
+            phrases.append(f"not recorded: {', '.join(missing).replace('_', ' ')}")
         for found, own in (
-            (smaller, _smaller(config, result, data)),
-            (other, _other(config, data)),
+            (smaller, _smaller(config, result, data or {})),
+            (other, _other(config, data or {})),
         ):
             for kind, ours, paper in own:
                 found.setdefault(kind, set()).add((ours, paper))
@@ -149,6 +154,16 @@ def differences(sweep: Sweep, runs: pd.DataFrame) -> list[str]:
         *dict.fromkeys(phrases),
         *([f"other settings than the paper's: {changed}"] if changed else []),
     ]
+
+
+def _data(sweep: Sweep, task: str, content_hash: str | None) -> Mapping[str, Any] | None:
+    """The settings of a dataset that differ from the defaults: as planned, or by its hash."""
+    if task in sweep.config:
+        return (sweep.config[task] or {}).get("data") or {}
+    for known in sweep.archive.manifest["datasets"].values():
+        if (known["kind"], known["content_hash"]) == (task, content_hash):
+            return dict(known["settings"])
+    return None
 
 
 def _smaller(

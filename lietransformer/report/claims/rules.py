@@ -11,6 +11,7 @@ from lietransformer.report.claims.samples import Comparison, over_all
 State = Literal["holds", "fails", "undecided", "not run"]
 OPPOSITE = "the runs say the opposite"
 NOT_SEPARATED = "the runs do not separate the two"
+GONE = "all pairs of runs diverged"
 _FEWEST_FOR_NEAR_TIES = 3
 _WORST_FIRST: tuple[State, ...] = ("fails", "not run", "undecided", "holds")
 
@@ -121,7 +122,7 @@ def all_of(rulings: Sequence[Ruling]) -> Ruling:
 
 def too_few_seeds(comparison: Comparison, where: str = "") -> Ruling:
     """A comparison with fewer than three pairs decides nothing."""
-    seeds = ("all pairs of runs diverged", "one seed", "two seeds")[len(comparison.by_seed)]
+    seeds = (GONE, "one seed", "two seeds")[len(comparison.by_seed)]
     at = f" ({where})" if where else ""
     needed = "; three are needed" if comparison.by_seed else ""
     return Ruling("undecided", f"{seeds}{at}{needed}")

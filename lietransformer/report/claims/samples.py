@@ -74,11 +74,16 @@ class Sample:
 
     @classmethod
     def of(cls, name: str, runs: pd.DataFrame, metric: str, scale: Scale) -> "Sample":
-        """A metric of the runs that have ended; without those in which it was not measured."""
+        """A metric of the runs that have ended; without those in which it was not measured.
+
+        Nor is an error measured that is not positive.
+        """
         overflowed = np.array([metric in own for own in runs["not_finite"]], dtype=bool)
         lost = (runs["status"] == "diverged") | ((runs["status"] == "finished") & overflowed)
         worst = {int(seed): scale.worst for seed in runs.loc[lost, "seed"]}
-        return cls(name, {**numbers(runs, metric), **worst})
+        measured = numbers(runs, metric).items()
+        known = {seed: value for seed, value in measured if value > 0 or not scale.is_error}
+        return cls(name, {**known, **worst})
 
 
 Outcome = Literal["win", "loss", "tie"]
