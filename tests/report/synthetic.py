@@ -197,7 +197,8 @@ def paper_settings(
         "softmax": {"attention": {"normalisation": "softmax"}},
         "log_lift": {"pair_features": "log"},
     }
-    own = {"architecture": architectures.get(ablation, {}), "test_examples": None}
+    own: dict[str, Any] = {"test_examples": None}
+    own["architecture"] = architectures.get(ablation, {})
     own |= {"epochs": 300, "patience": 30} if task == "constellations" else {}
     return own | _training({"task": task, "model": model, "n_train": n_train})
 

@@ -16,6 +16,7 @@ from lietransformer.experiments.cost.claims import SAVINGS
 from lietransformer.experiments.cost.read import Curve
 from lietransformer.experiments.qm9.claims import _quoted
 from lietransformer.experiments.qm9.plan import QM9Config
+from lietransformer.experiments.qm9.tables import TASKS
 from lietransformer.experiments.registry import claims as all_claims
 from lietransformer.experiments.springs.plan import SpringsConfig
 from lietransformer.experiments.springs.rollouts import CONVOLUTION, TRANSFORMER
@@ -263,7 +264,7 @@ def test_a_claim_about_both_architectures_is_true_of_both(tmp_path: Path, number
     found = finding(tmp_path / "one", number, cells)
     assert found.verdict == INCONCLUSIVE
     assert "LieConv is better on 5 of 12 tasks" in found.reason
-    conv = {f"LieConv{task}" for task in claim_cases.TASKS}
+    conv = {f"LieConv{task}" for task in TASKS}
     cells = _molecules(number, lambda name, task: 1 / 3 if name + task in conv else 2.0)
     assert finding(tmp_path / "opposite", number, cells).verdict == NOT_REPRODUCED
 
