@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lietransformer
 from lietransformer import cli
 from lietransformer.archive import publish as module
 from lietransformer.archive import readme
@@ -20,7 +21,8 @@ from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
 from lietransformer.experiments.springs.rollouts import step_error, trajectory_error
 from lietransformer.files import exclusive
-from lietransformer.layout import MANIFEST, README
+from lietransformer.layout import MANIFEST, README, Archive
+from lietransformer.report.runs import read_sweep
 from tests.archive.conftest import COMMIT, FULLY_CONNECTED, Project, edit
 
 RUNS = 7
@@ -139,7 +141,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: _edit_setting(run, "architecture", {"width": 17}),
         "differs in architecture",
     ),
-    "another seed": (lambda run: _edit_setting(run, "seed", 7), "holds seed 7"),
+    "another seed": (lambda run: _edit_setting(run, "seed", 7), "differs in data_seed"),
     "changed code": (lambda run: _edit_result(run, git_commit=f"{COMMIT}-dirty"), "clean commit"),
     "no commit": (lambda run: _edit_result(run, git_commit=None), "clean commit"),
     "absolute path": (lambda run: _edit_setting(run, "data", "/home/me/a.h5"), "absolute path"),
@@ -153,7 +155,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no evaluation": (lambda run: (run / "evaluation.h5").unlink(), "not all of its tests"),
     "edited test": (_edit_test, "mse_geometric of best/test .* does not follow from"),
     "evaluation of another run": (_take_evaluation, "a run with other settings"),
-    "no machine": (lambda run: _without(run, "machine", "cpu_seconds"), "lacks machine, cpu_"),
+    "no machine": (
+        lambda run: _without(run, "machine", "cpu_seconds"),
+        "machine: Field required",
+    ),
     "cut curve": (lambda run: (run / "metrics.jsonl").write_text(""), "complete curve"),
     "not JSON": (lambda run: (run / "result.json").write_text("{"), "not JSON"),
 }
@@ -192,7 +197,7 @@ def test_a_run_on_other_data_of_the_same_name_is_refused(project: Project) -> No
 
 
 def test_a_published_run_is_never_replaced(published: Project) -> None:
-    _edit_result(published.run("fully-connected"), peak_memory_gb=1.0)
+    _edit_test(published.run("fully-connected"))
     before = published.contents()
     with pytest.raises(UserError, match=r"differs from the published run.*never replaced"):
         publish(published.results)
@@ -254,12 +259,13 @@ def test_a_full_disk_leaves_the_archive_as_it_was(
 
 
 def _unpublish(project: Project, folder: str) -> None:
-    """Make the archive one that never had this run."""
+    """Make the archive one that never had this run, nor paths of any."""
     archive = project.archive
-    manifest = archive.manifest
-    shutil.rmtree(archive.path / folder)
+    manifest, gone = archive.manifest, (folder, "trajectories")
+    for name in gone:
+        shutil.rmtree(archive.path / name)
     del manifest["runs"][folder]
-    manifest["files"] = {k: v for k, v in manifest["files"].items() if not k.startswith(folder)}
+    manifest["files"] = {k: v for k, v in manifest["files"].items() if not k.startswith(gone)}
     (archive.path / MANIFEST).write_text(json.dumps(manifest))
 
 
@@ -270,8 +276,12 @@ def test_a_killed_publish_is_repeated(project: Project) -> None:
     child.start()
     child.join()
     assert child.exitcode == 9
-    assert not project.archive.exists
-    assert len(publish(project.results).added) == RUNS
+    assert project.archive.runs == {}
+    assert "not in its manifest" in " ".join(read_sweep(project.archive.path).warnings)
+    assert any("publish` again" in problem for problem in check(project.archive))
+    # Also where the run that was being published is gone.
+    shutil.rmtree(project.run("lieconv"))
+    assert len(publish(project.results).added) == RUNS - 1
     assert check(project.archive) == []
 
 
@@ -287,19 +297,19 @@ def test_without_its_manifest_an_archive_is_neither_replaced_nor_forgotten(
     published: Project,
 ) -> None:
     (published.archive.path / MANIFEST).unlink()
-    assert any("MANIFEST.json is missing" in problem for problem in check(published.archive))
-    run = published.run("lieconv")
-    metrics = published.archive.path / run.relative_to(published.results) / "metrics.jsonl"
-    metrics.write_text("another run")
     before = published.contents()
-    with pytest.raises(
-        UserError, match=r"metrics.jsonl exists with other.*git checkout -- results"
-    ):
-        publish(published.results)
-    assert published.contents() == before
-    shutil.rmtree(run)
-    with pytest.raises(UserError, match=r"no MANIFEST.json, but.*lieconv.*git checkout -- results"):
-        publish(published.results)
+    archive = Archive(published.archive.path)
+    refused: tuple[Callable[[], object], ...] = (
+        lambda: publish(published.results),
+        lambda: archive.require_intact(),
+        lambda: module._plan("workstation").require_intact_archive(),
+        lambda: read_sweep(published.results),
+        lambda: lietransformer.load_model("constellations/SetTransformer"),
+    )
+    for act in refused:
+        with pytest.raises(UserError, match=r"MANIFEST.json is missing. Restore it with `git ch"):
+            act()
+    assert any("MANIFEST.json is missing" in problem for problem in check(archive))
     assert published.contents() == before
 
 
@@ -326,11 +336,12 @@ def test_new_prices_take_the_place_of_old_ones(
     published: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prices = published.results / "prices.json"
-    prices.write_text('{"hours": {"a": 1}}')
+    content = {"schema_version": 1, "git_commit": COMMIT, "gpu": "a GPU", "hours": {"a": 1}}
+    prices.write_text(json.dumps(content))
     publish(published.results)
     old = published.archive.prices
     assert old is not None
-    prices.write_text('{"hours": {"a": 2}}')
+    edit(prices, hours={"a": 2})
     before = published.contents()
 
     def full(*_: Any) -> None:
@@ -344,7 +355,7 @@ def test_new_prices_take_the_place_of_old_ones(
     publish(published.results)
     new = published.archive.prices
     assert new is not None
-    assert json.loads(new.read_text()) == {"hours": {"a": 2}}
+    assert json.loads(new.read_text())["hours"] == {"a": 2}
     assert not old.exists()
     assert check(published.archive) == []
 
@@ -385,7 +396,7 @@ def test_check_finds_missing_truncated_and_unknown_files(published: Project) -> 
     assert any("is missing" in problem for problem in check(published.archive))
     file.write_bytes(content)
     (archive.path / "stray.txt").write_text("x")
-    assert any("not in the manifest: remove it" in own for own in check(published.archive))
+    assert any("stray.txt is not in the manifest" in own for own in check(published.archive))
 
 
 @pytest.mark.parametrize(

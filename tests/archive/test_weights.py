@@ -48,7 +48,7 @@ def test_the_archive_is_found_from_elsewhere(
 
 @pytest.mark.usefixtures("published")
 def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
-    with pytest.raises(UserError, match=rf"neither a run folder nor.*: {NAME}\."):
+    with pytest.raises(UserError, match=rf"neither a run folder .*: {NAME}\."):
         lietransformer.load_model("springs/LieTransformer-T2/n7")
     with pytest.raises(UserError, match="its best weights only"):
         lietransformer.load_model(NAME, weights="final")

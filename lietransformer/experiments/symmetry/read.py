@@ -55,17 +55,22 @@ def _read(path: Path) -> Invariance | None:
     try:
         if content is None:
             raise ValueError("not a JSON object")
-        example = content["example"]
-        samples, errors = content["lift_samples"], content["errors"]
-        return Invariance(
-            dict(content["settings"]),
-            {int(n): [float(e) for e in own] for n, own in zip(samples, errors, strict=True)},
-            example.get("training_index"),
-            np.array(example["positions"], dtype=float).reshape(-1, 2),
-            np.array(example["instance"], dtype=int),
-            [str(name) for name in example["pattern"]],
-            content.get("git_commit"),
-        )
+        return parse(content)
     except (KeyError, TypeError, ValueError) as error:
         log.warning("%s is left out: it cannot be read (%s)", path, error)
         return None
+
+
+def parse(content: dict[str, Any]) -> Invariance:
+    """A measurement as `lietransformer invariance` writes it."""
+    example = dict(content["example"])
+    samples, errors = content["lift_samples"], content["errors"]
+    return Invariance(
+        dict(content["settings"]),
+        {int(n): [float(e) for e in own] for n, own in zip(samples, errors, strict=True)},
+        example.get("training_index"),
+        np.array(example["positions"], dtype=float).reshape(-1, 2),
+        np.array(example["instance"], dtype=int),
+        [str(name) for name in example["pattern"]],
+        content.get("git_commit"),
+    )
