@@ -102,8 +102,10 @@ def _forecast(options: argparse.Namespace) -> int:
     made = forecast(given)
     if options.prices is not None:
         # Of all runs that a table or figure can show, also of those that are published.
-        tiers = [forecast({**given, "tier": tier, "published": "ignore"}) for tier in _PRICED]
-        prices = [own.prices() for own in tiers]
+        tier = made.plan.config.tier
+        tiers = _PRICED if tier in _PRICED else (tier,)
+        every = {**given, "published": "ignore"}
+        prices = [forecast({**every, "tier": own}).prices() for own in tiers]
         hours = {name: own for each in prices for name, own in each["hours"].items()}
         write_json(options.prices, {**prices[-1], "hours": hours})
     print(made.text())

@@ -15,7 +15,7 @@ import pandas as pd
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import MEASUREMENTS, PartName
 from lietransformer.files import read_json
-from lietransformer.layout import COPIES, FOLDER, Archive
+from lietransformer.layout import COPIES, FOLDER, RESTORE, Archive
 from lietransformer.layout import MANIFEST as ARCHIVE_MANIFEST
 from lietransformer.report.prices import Prices, read_prices
 
@@ -224,12 +224,17 @@ def _with_sound_comparison(sweep: Sweep) -> Sweep:
 def _require_intact(sweep: Sweep) -> None:
     """Refuse published runs and measurements that are not as the archive's manifest has them."""
     archive = sweep.archive
-    names = (
-        archive.name_of(sweep.results / folder)
+    folders = [
+        sweep.results / folder
         for runs in (sweep.runs, sweep.published_runs)
         for folder in runs.loc[runs["source"] == "published", "folder"]
-    )
-    known = (name for name in names if name is not None)
+    ]
+    if not archive.exists and any(folder.exists() for folder in folders):
+        raise UserError(
+            f"There are published runs such as {folders[0]}, but {ARCHIVE_MANIFEST} is missing. "
+            f"{RESTORE}"
+        )
+    known = (name for folder in folders if (name := archive.name_of(folder)) is not None)
     for name in (*known, "measurements", "trajectories"):
         archive.require_intact(name)
 
@@ -294,7 +299,7 @@ def _row(results: Path, archive: Archive, labels: Mapping[str, Any]) -> dict[str
     is_published = labels.get("source") == "published" or folder.is_relative_to(results / FOLDER)
     row["source"] = "published" if is_published else "local"
     row["parts"], row["not_finite"] = tuple(labels.get("parts") or ()), ()
-    if is_published and archive.name_of(folder) is None:
+    if is_published and not _is_known(archive, folder):
         return row | {"status": "missing", "reason": "not run"}
     row["status"], row["reason"], result = _outcome(folder)
     config = (read_json(folder / "config.json") or {}).get("config")
@@ -309,6 +314,14 @@ def _row(results: Path, archive: Archive, labels: Mapping[str, Any]) -> dict[str
         row |= metrics
         row["not_finite"] = tuple(name for name, own in metrics.items() if not math.isfinite(own))
     return row
+
+
+def _is_known(archive: Archive, folder: Path) -> bool:
+    """Whether the manifest has a run; what is wrong with the manifest `_require_intact` says."""
+    try:
+        return archive.name_of(folder) is not None
+    except UserError:
+        return True
 
 
 def _outcome(folder: Path) -> tuple[Status, str | None, dict[str, Any] | None]:

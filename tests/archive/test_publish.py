@@ -19,6 +19,7 @@ from lietransformer.archive.checking import check
 from lietransformer.archive.publish import publish
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.springs.figures.pairs import find_pair
 from lietransformer.experiments.springs.rollouts import step_error, trajectory_error
 from lietransformer.files import exclusive
 from lietransformer.layout import MANIFEST, README, Archive
@@ -84,6 +85,35 @@ def test_paths_of_the_drawn_trajectories_are_kept(published: Project) -> None:
     assert truth.shape == (len(drawn), positions.shape[1] + 1, *positions.shape[2:])
 
 
+def test_paths_of_runs_published_apart_come_from_runs_trained_again(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The results are lost between two publishes; a run folder that no plan knows is there."""
+    runs, again = project.results / "runs" / "springs", project.results / "verification" / "runs"
+    again.mkdir(parents=True)
+    stray = project.run("lieconv").with_name("seed-9")
+    shutil.copytree(project.run("lieconv", seed=1), stray)
+    edit(stray / "result.json", status="odd")
+    shutil.move(runs / "lieconv-t2", project.root)
+    publish(project.results)
+    shutil.move(runs / "lietransformer-t2", again / "springs" / "lietransformer-t2")
+    (project.root / "lieconv-t2").rename(runs / "lieconv-t2")
+    shutil.rmtree(stray)
+    retrained = next(again.rglob("seed-1/metrics.jsonl"))
+    whole = retrained.read_text()
+    retrained.write_text(whole.replace("train/loss", "train/other"))
+    assert cli.main(["publish"]) == 0
+    shown = capsys.readouterr().out
+    assert "added trajectories/n10-seed-0.h5" in shown
+    assert 'verify "springs/LieTransformer-T2/n10/seed-1" "springs/LieConv-T2/n10/seed-1"' in shown
+    pair = find_pair(read_sweep(project.results), 10)
+    assert pair is not None
+    assert pair.seed == 0
+    retrained.write_text(whole)
+    assert publish(project.results).others == ["trajectories/n10-seed-1.h5"]
+    assert check(project.archive) == []
+
+
 def test_the_readme_says_what_is_there_and_what_is_not(project: Project) -> None:
     shutil.rmtree(project.run("fully-connected", seed=1))
     publish(project.results)
@@ -132,6 +162,11 @@ def _take_evaluation(run: Path) -> None:
     shutil.copyfile(run.with_name("seed-1") / "evaluation.h5", run / "evaluation.h5")
 
 
+def _make_folder(run: Path) -> None:
+    (run / "metrics.jsonl").unlink()
+    (run / "metrics.jsonl").mkdir()
+
+
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "other data": (lambda run: _edit_result(run, dataset_hash="0" * 64), "hash"),
     "edited result": (lambda run: _edit_result(run, hash="0" * 64), "do not agree"),
@@ -160,6 +195,22 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         "machine: Field required",
     ),
     "cut curve": (lambda run: (run / "metrics.jsonl").write_text(""), "complete curve"),
+    "a missing evaluation": (
+        lambda run: (run / "metrics.jsonl").write_text(
+            "".join((run / "metrics.jsonl").read_text().splitlines(keepends=True)[3:])
+        ),
+        "complete curve",
+    ),
+    "not text": (lambda run: (run / "metrics.jsonl").write_bytes(b"\xff\n"), "JSON objects"),
+    "a list": (lambda run: (run / "metrics.jsonl").write_text("[1]\n"), "JSON objects"),
+    "no step": (lambda run: (run / "metrics.jsonl").write_text('{"a": 1}\n'), "step and epoch"),
+    "a folder": (_make_folder, "is a directory"),
+    "another status": (lambda run: _edit_result(run, status="odd"), "status: Input should be"),
+    "another model": (lambda run: _edit_result(run, model="LieConv-T2"), "differ in model"),
+    "another size": (lambda run: _edit_result(run, n_train=99), "differ in n_train"),
+    "no time": (lambda run: _edit_result(run, cpu_seconds=None), "cpu_seconds: Input should"),
+    "machine as text": (lambda run: _edit_result(run, machine="x"), "machine: Input should"),
+    "tests as a list": (lambda run: _edit_result(run, test=[1]), "test: Input should"),
     "not JSON": (lambda run: (run / "result.json").write_text("{"), "not JSON"),
 }
 
@@ -194,6 +245,16 @@ def test_a_run_on_other_data_of_the_same_name_is_refused(project: Project) -> No
     with pytest.raises(UserError, match="trained on other data"):
         publish(project.results)
     assert not project.archive.exists
+
+
+def test_the_dataset_is_read_before_its_hash_is_published(project: Project) -> None:
+    file = next(project.results.glob("data/springs*"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.unlink()  # it is shared
+    file.write_bytes(content)
+    with pytest.raises(UserError, match="is not as it was written"):
+        publish(project.results)
 
 
 def test_a_published_run_is_never_replaced(published: Project) -> None:
@@ -287,9 +348,12 @@ def test_a_killed_publish_is_repeated(project: Project) -> None:
 
 def _publish_and_die(results: Path) -> None:
     rename = Path.replace
-    Path.replace = (  # type: ignore[method-assign]
-        lambda self, target: os._exit(9) if self.name == MANIFEST else rename(self, target)
-    )
+
+    def or_die(own: Path, target: Path) -> Path:
+        is_last = own.name == MANIFEST and own.parent.name != module._FIRST
+        return os._exit(9) if is_last else rename(own, target)
+
+    Path.replace = or_die  # type: ignore[method-assign]
     publish(results)
 
 
@@ -301,7 +365,7 @@ def test_without_its_manifest_an_archive_is_neither_replaced_nor_forgotten(
     archive = Archive(published.archive.path)
     refused: tuple[Callable[[], object], ...] = (
         lambda: publish(published.results),
-        lambda: archive.require_intact(),
+        archive.require_intact,
         lambda: module._plan("workstation").require_intact_archive(),
         lambda: read_sweep(published.results),
         lambda: lietransformer.load_model("constellations/SetTransformer"),
@@ -360,11 +424,11 @@ def test_new_prices_take_the_place_of_old_ones(
     assert check(published.archive) == []
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"git_commit": null}'])
+@pytest.mark.parametrize("text", ["[]", "{", '{"git_commit": null}', '{"settings": {}}'])
 def test_a_measurement_that_is_none_is_refused(project: Project, text: str) -> None:
     plan = module._plan("workstation")
     (project.results / plan.measurements["invariance"].name).write_text(text)
-    with pytest.raises(UserError, match="not a measurement"):
+    with pytest.raises(UserError, match=r"is not a (measurement|list)"):
         publish(project.results)
     assert not project.archive.exists
 
