@@ -245,7 +245,7 @@ def _left_overs(archive: Archive) -> Iterator[str]:
     unknown = [folder for folder in folders if archive.name_of(folder) is None]
     if unknown:
         yield (
-            f"{len(unknown)} run folders in the archive, such as {unknown[0]}, are not in its "
+            f"Run folders in the archive ({len(unknown)}, such as {unknown[0]}) are not in its "
             "manifest and count as not published. Run `lietransformer publish --check`."
         )
 

@@ -353,7 +353,7 @@ def _publish_and_die(results: Path) -> None:
         is_last = own.name == MANIFEST and own.parent.name != module._FIRST
         return os._exit(9) if is_last else rename(own, target)
 
-    Path.replace = or_die  # type: ignore[method-assign]
+    Path.replace = or_die  # type: ignore[method-assign, assignment]
     publish(results)
 
 

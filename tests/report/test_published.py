@@ -158,7 +158,7 @@ def test_a_run_that_the_manifest_does_not_know_is_not_published(archive: Path) -
     content["runs"].pop("runs/springs/lieconv-t2/10/seed-0")
     write_json(archive / MANIFEST, content)
     sweep = read_sweep(archive.parent)
-    assert "1 run folders in the archive" in " ".join(sweep.warnings)
+    assert "Run folders in the archive (1, such as" in " ".join(sweep.warnings)
     statuses = sweep.select("data_efficiency", model=CONVOLUTION, n_train=10)["status"]
     assert [*statuses] == ["missing", "finished", "finished"]
 
