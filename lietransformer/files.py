@@ -38,6 +38,40 @@ def read_json(file: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+def read_lines(path: Path, *keys: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in the complete lines of a file that may be growing.
+
+    Args:
+        path: the file; one that does not exist has no lines.
+        keys: that each object has a number for.
+    """
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}: {(error.strerror or str(error)).lower()}. Restore the file."
+        ) from error
+    for line in lines:
+        if line.endswith(b"\n"):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if not isinstance(record, dict) or not all(_is_number(record.get(k)) for k in keys):
+                what = f"JSON objects with {' and '.join(keys)}" if keys else "JSON objects"
+                raise UserError(
+                    f"{path} must have lines that are {what}, got {line.strip()[:60]!r}. Restore "
+                    "the file, or remove that line."
+                )
+            yield record
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 @contextmanager
 def complete_or_absent(path: Path) -> Iterator[Path]:
     """A temporary file to write to, renamed to `path` only if the block succeeds.

@@ -11,15 +11,16 @@ weights/          NAME.safetensors with its model card NAME.md
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from lietransformer.errors import UserError
+from lietransformer.experiments.registry import TaskName
 
 FOLDER = "published"  # within the results
 # Folders within the results in which MLflow keeps artifacts: ours, and those of its server.
@@ -27,6 +28,7 @@ ARTIFACTS = "mlflow-artifacts"
 COPIES = {ARTIFACTS, "mlartifacts", "mlruns"}
 MANIFEST = "MANIFEST.json"
 README = "README.md"  # made from the manifest, and therefore not in it
+FOLDERS = ("runs", "measurements", "trajectories", "weights")  # with all other files
 COPIED = ("config.json", "result.json", "metrics.jsonl")  # files of a run as they are
 SCHEMA_VERSION = 1
 RESTORE = "Restore it with `git checkout -- results/published`."
@@ -47,39 +49,49 @@ class _File(BaseModel):
 
 
 class _Dataset(BaseModel):
-    kind: str
+    kind: TaskName
     settings: dict[str, Any]
     content_hash: str
 
 
 class _Planned(BaseModel):
-    folder: str
-    task: str
+    folder: _Name
+    task: TaskName
     model: str
     seed: int
+    parts: list[str] = []
+
+
+class Machine(BaseModel):
+    """What computed a run: hardware and versions."""
+
+    model_config = ConfigDict(extra="allow")
+    processor: str
+    torch: str
 
 
 class _Run(BaseModel):
-    task: str
+    task: TaskName
     model: str
     seed: int
-    status: str
+    status: Literal["finished", "diverged"]
     hash: str
     dataset: str
     git_commit: str
-    machine: dict[str, Any]
-    core_hours: float
+    machine: Machine
+    core_hours: FiniteFloat
 
 
 class _Weights(BaseModel):
     file: _Name
     card: _Name
     run: _Name
-    weights: str
+    weights: Literal["best", "final"]
 
 
 class _Sweep(BaseModel):
     runs: list[_Planned] = []
+    measurements: dict[str, _Name] = {}
 
 
 class _Manifest(BaseModel):
@@ -105,11 +117,22 @@ class Archive:
     def exists(self) -> bool:
         return (self.path / MANIFEST).exists()
 
+    @property
+    def has_lost_manifest(self) -> bool:
+        """Whether there are published files, and no manifest that knows them."""
+        files = (path for name in FOLDERS for path in (self.path / name).rglob("*"))
+        return not self.exists and any(path.is_file() for path in files)
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The content of MANIFEST.json; empty lists if there is no archive yet."""
         file = self.path / MANIFEST
         if not file.exists():
+            if self.has_lost_manifest:
+                raise UserError(
+                    f"{file} is missing. {RESTORE} If the archive is not in git yet, remove "
+                    f"{self.path} and publish again."
+                )
             return empty_manifest()
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
@@ -161,6 +184,8 @@ class Archive:
             below: check only the files of this folder of the archive, such as a run's.
         """
         found = []
+        if below is None and (self.path / README).is_dir():
+            found.append(f"{self.path / README} is a folder")
         for name, entry in self.files.items():
             if below is None or name.startswith(f"{below}/"):
                 reason = _damage(self.path / name, entry)
@@ -179,12 +204,25 @@ class Archive:
         """The same, a sentence each."""
         return [f"{self.path / name} is not in the manifest" for name in self.stray_names()]
 
+    def name_of(self, path: Path) -> str | None:
+        """The name of a published run by its folder; None if it is not in the manifest."""
+        if not path.is_relative_to(self.path):
+            return None
+        name = path.relative_to(self.path).as_posix()
+        return name if name in self.runs else None
+
     def require_intact(self, below: str | None = None) -> None:
         """Raise an error that names the damaged files."""
         found = self.problems(below)
         if found:
-            shown = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if found[5:] else "")
-            raise UserError(f"The archive of published runs is damaged: {shown}. {RESTORE}")
+            raise damaged(found)
+
+
+def damaged(problems: Sequence[str]) -> UserError:
+    """The error for an archive with problems."""
+    shown = "; ".join(own.removesuffix(".") for own in problems[:5])
+    more = f"; and {len(problems) - 5} more" if problems[5:] else ""
+    return UserError(f"The archive of published runs is damaged: {shown}{more}. {RESTORE}")
 
 
 def empty_manifest() -> dict[str, Any]:

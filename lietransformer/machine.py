@@ -6,21 +6,27 @@ import subprocess
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 _PACKAGES = ("lietransformer", "torch", "numpy", "h5py")
 
 
-def describe_machine(device: torch.device) -> dict[str, Any]:
-    """Hardware and versions."""
+def describe_machine(device: "torch.device | None" = None) -> dict[str, Any]:
+    """Hardware and versions. Imports torch only for a GPU.
+
+    Args:
+        device: that computes; the CPU by default.
+    """
     return {
         "host": platform.node(),
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "gpu": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        "gpu": _gpu(device) if device is not None and device.type == "cuda" else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
@@ -49,6 +55,12 @@ def peak_memory_gb() -> float:
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) * 1024 / 1e9
     return psutil.Process().memory_info().rss / 1e9
+
+
+def _gpu(device: "torch.device") -> str:
+    import torch  # noqa: PLC0415
+
+    return torch.cuda.get_device_name(device)
 
 
 def _processor() -> str:

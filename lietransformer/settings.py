@@ -15,10 +15,12 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def in_seconds(text: str) -> float:
-    """A time such as 90s, 15m or 2h as a number."""
+    """A time such as 90s, 15m or 2h, or 0, as a number."""
+    if text == "0":
+        return 0.0
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     if found is None:
-        raise ValueError("a time such as 90s, 15m or 2h")
+        raise ValueError("a time such as 90s, 15m or 2h, or 0")
     return float(found[1]) * _SECONDS[found[2]]
 
 

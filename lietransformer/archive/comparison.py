@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lietransformer.files import read_json
+from lietransformer.files import read_json, read_lines
 from lietransformer.layout import Archive, run_name
+from lietransformer.machine import describe_machine
 
 Verdict = Literal["identical", "agrees", "differs", "not compared"]
 MOST_SPREADS = 3.0  # further apart than this many standard deviations over seeds: differs
@@ -42,6 +43,7 @@ class RunCheck:
         published: its value there.
         here: its value here.
         spread: standard deviation over seeds, on a logarithmic scale for errors.
+        spread_of: the runs that it is of.
         difference_in_spreads: None where no configuration has two seeds.
         verdict: the outcome.
         seconds: that training took here.
@@ -59,6 +61,7 @@ class RunCheck:
     published: float | None
     here: float | None
     spread: float | None
+    spread_of: str
     difference_in_spreads: float | None
     verdict: Verdict
     seconds: float
@@ -83,11 +86,10 @@ def compare(
     ours = ours if ours.get("hash") == run["hash"] else {}
     published, new = _records(there), _records(here)
     shared = [step for step in new if step in published]
-    is_equal = bool(shared) and all(_numbers(published[s]) == _numbers(new[s]) for s in shared)
     if ours:
         metric = TESTED[run["task"]]
         theirs, value = _test(result, metric), _test(ours, metric)
-        is_equal = is_equal and new.keys() == published.keys() and ours["test"] == result["test"]
+        is_equal = have_same_numbers(here, there)
         others = _others(
             archive, folder, lambda there: _test(read_json(there / "result.json"), metric)
         )
@@ -96,31 +98,31 @@ def compare(
         theirs, value = (
             records[shared[-1]].get(metric) if shared else None for records in (published, new)
         )
+        is_equal = bool(shared) and all(published[step] == new[step] for step in shared)
         progress = shared[-1] / max(published) if shared else 0.0
         others = _others(archive, folder, lambda there: _value_at(there, metric, progress))
-    spread = pooled_spread(metric, others)
+    spread, spread_of = _spread(metric, run, others)
     difference = _difference(metric, theirs, value, spread)
-    verdict: Verdict = "differs"
-    reason = failure
+    verdict: Verdict
     if failure:
-        pass
+        verdict, reason = "differs", failure
     elif is_equal:
-        verdict = "identical"
+        verdict, reason = "identical", ""
     elif not shared and ours:
-        reason = "its evaluations are at other steps than the published ones"
+        verdict, reason = "differs", "its evaluations are at other steps than the published ones"
     elif not shared:
         verdict, reason = "not compared", "no evaluation was reached within the time"
     elif theirs is None or value is None:
         # A number that is not finite is stored as null.
-        verdict = "agrees" if theirs is value else "differs"
-        reason = "a number is not finite"
-    elif difference is not None:
-        is_near = abs(difference) <= MOST_SPREADS or _are_near(metric, theirs, value, *ROUNDING)
-        verdict = "agrees" if is_near else "differs"
+        verdict, reason = "agrees" if theirs is value else "differs", "a number is not finite"
     else:
-        is_near = _are_near(metric, theirs, value, MOST_RATIO, MOST_DIFFERENCE)
-        verdict = "agrees" if is_near else "differs"
-        reason = f"no spread over seeds yet: within ×{MOST_RATIO:g} or {MOST_DIFFERENCE:g} agrees"
+        is_close = _are_near(metric, theirs, value, *ROUNDING)
+        verdict, reason = _judged(
+            difference,
+            is_close=is_close,
+            is_near=is_close or _are_near(metric, theirs, value, MOST_RATIO, MOST_DIFFERENCE),
+            is_same_machine=_versions(run["machine"]) == _versions(describe_machine()),
+        )
     return RunCheck(
         run=f"{run_name(run)}/seed-{run['seed']}",
         folder=folder,
@@ -133,6 +135,7 @@ def compare(
         published=theirs,
         here=value,
         spread=spread,
+        spread_of=spread_of,
         difference_in_spreads=difference,
         verdict=verdict,
         seconds=round(seconds, 1),
@@ -140,17 +143,67 @@ def compare(
     )
 
 
+def have_same_numbers(one: Path, other: Path) -> bool:
+    """Whether two runs that have ended have the same curves and test numbers to the bit."""
+    results = [read_json(folder / "result.json") or {} for folder in (one, other)]
+    ours, theirs = ({name: own.get(name) for name in ("hash", "status", "test")} for own in results)
+    return bool(ours["hash"]) and ours == theirs and _records(one) == _records(other)
+
+
+def _judged(
+    difference: float | None, *, is_close: bool, is_near: bool, is_same_machine: bool
+) -> tuple[Verdict, str]:
+    """The verdict on numbers that are not equal, and its reason.
+
+    Args:
+        difference: in spreads over seeds, where they are known.
+        is_close: as close as rounding explains.
+        is_near: near enough where no spread is known.
+        is_same_machine: processor and versions are those of the published run.
+    """
+    if is_close:
+        return "agrees", f"not equal to the bit, but within ×{ROUNDING[0]:g} or {ROUNDING[1]:g}"
+    if is_same_machine:
+        return "differs", "processor and versions are the same: it should be equal to the bit"
+    if difference is None:
+        reason = f"no spread over seeds yet: within ×{MOST_RATIO:g} or {MOST_DIFFERENCE:g} agrees"
+        return "agrees" if is_near else "differs", reason
+    return "agrees" if abs(difference) <= MOST_SPREADS else "differs", ""
+
+
+def _versions(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides whether numbers are equal to the bit."""
+    return {name: value for name, value in machine.items() if name not in ("host", "cores")}
+
+
 def _others(
     archive: Archive, folder: str, value_of: Callable[[Path], float | None]
-) -> dict[str, list[float]]:
-    """A number of all other runs of the task, by configuration."""
-    groups: dict[str, list[float]] = {}
-    for other, run in archive.runs.items():
-        if run["task"] == archive.runs[folder]["task"] and other != folder:
-            value = value_of(archive.path / other)
-            if value is not None:
-                groups.setdefault(run_name(run), []).append(value)
-    return groups
+) -> list[tuple[dict[str, Any], float]]:
+    """All other runs of the task with a number of each."""
+    task = archive.runs[folder]["task"]
+    runs = {name: run for name, run in archive.runs.items() if run["task"] == task}
+    found = ((run, value_of(archive.path / name)) for name, run in runs.items() if name != folder)
+    return [(run, value) for run, value in found if value is not None]
+
+
+def _spread(
+    metric: str, run: Mapping[str, Any], others: Sequence[tuple[dict[str, Any], float]]
+) -> tuple[float | None, str]:
+    """The spread over the run's other seeds, or else over those of more and more other runs."""
+    kinds: tuple[tuple[str, Callable[[Mapping[str, Any]], object]], ...] = (
+        ("its other seeds", run_name),
+        (f"all {run['model']} runs", lambda own: own["model"]),
+        (f"all {run['task']} runs", lambda own: own["task"]),
+    )
+    for name, kind in kinds:
+        groups: dict[str, list[float]] = {}
+        for other, value in others:
+            if kind(other) == kind(run):
+                groups.setdefault(run_name(other), []).append(value)
+        spread = pooled_spread(metric, groups)
+        if spread:
+            return spread, name
+    return None, ""
 
 
 def pooled_spread(metric: str, groups: Mapping[str, Sequence[float]]) -> float | None:
@@ -197,18 +250,10 @@ def _scaled(metric: str, value: float) -> float:
     return value if metric.endswith(_BOUNDED) else math.log(max(value, _SMALLEST))
 
 
-def _numbers(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name != "time"}
-
-
 def _records(folder: Path) -> dict[int, dict[str, Any]]:
-    """The curves of a run by step; a line that is not complete is left out."""
-    try:
-        lines = (folder / "metrics.jsonl").read_text("utf-8").splitlines(keepends=True)
-    except FileNotFoundError:
-        return {}
-    records = [json.loads(line) for line in lines if line.endswith("\n")]
-    return {record["step"]: record for record in records}
+    """The curves of a run by step, without times; a line that is not complete is left out."""
+    records = read_lines(folder / "metrics.jsonl", "step", "epoch")
+    return {own["step"]: {k: v for k, v in own.items() if k != "time"} for own in records}
 
 
 def epochs_of(folder: Path) -> float:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -13,19 +12,26 @@ from pathlib import Path
 from typing import Any
 
 from lietransformer.archive import readme
-from lietransformer.archive.compact import write_compact_evaluation, write_trajectories
-from lietransformer.archive.evaluations import require_own_evaluation
+from lietransformer.archive.checking import problems_of_content
+from lietransformer.archive.compact import PathsWriter, write_compact_evaluation
+from lietransformer.archive.comparison import have_same_numbers
+from lietransformer.archive.measurements import PRICES, prices_name, require_measurement
+from lietransformer.archive.runs import entry_of, require_complete
 from lietransformer.archive.weights import export_headlines
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.registry import PartName
 from lietransformer.files import cannot_write, exclusive, read_json
 from lietransformer.layout import (
     COPIED,
     FOLDER,
+    FOLDERS,
     MANIFEST,
     README,
     RESTORE,
     Archive,
+    damaged,
+    empty_manifest,
     run_name,
     sha256,
 )
@@ -37,14 +43,8 @@ from lietransformer.training.config import RunConfig
 from lietransformer.training.run_folder import RunFolder, write_json
 
 TIERS = Path("workflow", "tiers")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_ABSOLUTE = re.compile(r'"(/|[A-Za-z]:\\\\)')
-_TOP_LEVEL = {README, "runs", "measurements", "trajectories", "weights"}
 _MEASURED = ("invariance", "complexity", "lifting")
-_RESULT = (
-    *("task", "model", "n_train", "target", "augmentation", "seed", "status", "hash", "test"),
-    *("dataset_hash", "git_commit", "machine", "cpu_seconds", "final", "epochs", "parameters"),
-)
+_FIRST = ".first"  # folder of the stage with the manifest of an empty archive
 
 
 @dataclass
@@ -57,6 +57,7 @@ class Publication:
         unfinished: folders of runs that have not ended.
         foreign: folders of runs that no tier with the paper's protocol plans.
         others: further files that are new: measurements, trajectories, weights.
+        without_paths: runs, two for each pair, whose paths Figures 6 and 11 cannot draw.
     """
 
     added: list[str] = field(default_factory=list)
@@ -64,6 +65,7 @@ class Publication:
     unfinished: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    without_paths: list[str] = field(default_factory=list)
 
 
 def publish(results: Path, archive_path: Path | None = None) -> Publication:
@@ -81,7 +83,10 @@ def publish(results: Path, archive_path: Path | None = None) -> Publication:
         with exclusive(path.with_name(f".{path.name}.lock"), f"publishes to {path}"):
             archive = Archive(path)
             _require_archive(path)
-            archive.require_intact()
+            found = problems_of_content(archive)
+            if found:
+                raise damaged(found)
+            _remove_left_overs(archive)
             with _staging(path) as stage:
                 return _Publisher(results, archive, stage).run()
     except BaseException:
@@ -94,10 +99,11 @@ def publish(results: Path, archive_path: Path | None = None) -> Publication:
 def _require_archive(path: Path) -> None:
     """Refuse a folder with other files than those of an archive, such as the results themselves."""
     found = {own.name for own in path.iterdir()} if path.is_dir() else set()
-    if MANIFEST not in found and not found <= _TOP_LEVEL:
+    others = found - {README, *FOLDERS}
+    if MANIFEST not in found and others:
         raise UserError(
             f"{path} is not an archive of published runs: it has no {MANIFEST}, but other files "
-            f"such as {min(found - _TOP_LEVEL)}. Give an archive or a new folder."
+            f"such as {min(others)}. Give an archive or a new folder."
         )
 
 
@@ -118,14 +124,21 @@ class _Publisher:
         for folder, configuration in self._candidates():
             self._add_run(folder, configuration)
         self._add_measurements()
-        published = set(self.manifest["runs"])
-        self.done.others += write_trajectories(
-            self.results, published, self.archive.files, self.stage
+        writer = PathsWriter(
+            self.results, self.archive.path, self.stage, self.manifest, self.done.without_paths
         )
+        self.done.others += writer.write(self._folders_of("data_efficiency"))
         self.done.others += export_headlines(self.results, self.manifest, self.stage)
         self.manifest["sweep"] = _planned(self.plans["workstation"])
         self._move_into_place()
         return self.done
+
+    def _folders_of(self, part: PartName) -> Iterator[str]:
+        """The folders of a part's configurations, within the archive."""
+        for plan in self.plans.values():
+            for each in plan.configurations:
+                if part in each.parts:
+                    yield each.folder.relative_to(plan.results).as_posix()
 
     def _candidates(self) -> Iterator[tuple[RunFolder, Configuration]]:
         """The finished runs that a tier with the paper's protocol plans."""
@@ -150,40 +163,25 @@ class _Publisher:
             self._require_same(folder, name)
             self.done.known.append(name)
             return
-        result = folder.result()
-        _require_protocol(folder, configuration, result)
-        self._require_dataset(configuration, result, folder)
-        require_own_evaluation(folder, result)
+        _require_protocol(folder, configuration)
+        result = require_complete(folder)
+        self._require_dataset(configuration, result.dataset_hash, folder)
         target = self.stage / name
         target.mkdir(parents=True)
         for file in COPIED:
             shutil.copyfile(folder.path / file, target / file)
         if folder.evaluation_file.exists():
             write_compact_evaluation(folder.evaluation_file, target / "evaluation.h5")
-        self.manifest["runs"][name] = {
-            **{key: result[key] for key in ("task", "model", "n_train", "target", "augmentation")},
-            "ablation": configuration.ablation,
-            "draw": folder.config().draw,
-            # n_train of the settings: null for all examples of the dataset.
-            "n_train": folder.config().n_train,
-            "seed": result["seed"],
-            "status": result["status"],
-            "hash": result["hash"],
-            "dataset": configuration.data.path.stem,
-            "git_commit": result["git_commit"],
-            "machine": {k: v for k, v in result["machine"].items() if k != "host"},
-            "core_hours": round(result["cpu_seconds"] / 3600, 3),
-        }
+        self.manifest["runs"][name] = entry_of(folder, configuration.data.path.stem)
         self.done.added.append(name)
 
     def _require_same(self, folder: RunFolder, name: str) -> None:
-        for file in COPIED:
-            if sha256(folder.path / file) != self.archive.files[f"{name}/{file}"]["sha256"]:
-                raise UserError(
-                    f"{folder.path} differs from the published run of the same settings ({file}). "
-                    "Published runs are never replaced. Move yours away, or compare them with "
-                    f"`lietransformer verify {_name_with_seed(self.archive.runs[name])}`."
-                )
+        if not have_same_numbers(folder.path, self.archive.path / name):
+            raise UserError(
+                f"{folder.path} differs from the published run of the same settings. "
+                "Published runs are never replaced. Move yours away, or compare them with "
+                f"`lietransformer verify {_name_with_seed(self.archive.runs[name])}`."
+            )
 
     def _add_datasets(self) -> None:
         """Content hashes of the sweep's datasets that are here."""
@@ -193,14 +191,12 @@ class _Publisher:
                 self.manifest["datasets"][data.path.stem] = {
                     "kind": kind,
                     "settings": data.settings,
-                    "content_hash": DatasetFile(file, kind=kind, verify=False).content_hash,
+                    "content_hash": DatasetFile(file, kind=kind).content_hash,
                 }
 
-    def _require_dataset(
-        self, configuration: Configuration, result: dict[str, Any], folder: RunFolder
-    ) -> None:
+    def _require_dataset(self, configuration: Configuration, found: str, folder: RunFolder) -> None:
         """All runs of a dataset were trained on the same bytes, those of its file if it is here."""
-        name, found = configuration.data.path.stem, result["dataset_hash"]
+        name = configuration.data.path.stem
         known = self.manifest["datasets"].get(name)
         if known is None:
             raise UserError(
@@ -220,16 +216,10 @@ class _Publisher:
             stem = self.plans["workstation"].measurements[name].stem
             source = self.results / f"{stem}.json"
             if self.archive.measurement(stem) is None and source.exists():
-                commit = _read_object(source, "schema_version", "git_commit")["git_commit"]
-                if not _COMMIT.fullmatch(str(commit)):
-                    raise UserError(_not_of_a_commit(source, commit))
-                _require_no_absolute_path(source)
                 self._stage_measurement(source, f"{stem}.json")
-        prices = self.results / "prices.json"
+        prices = self.results / f"{PRICES}.json"
         if prices.exists():
-            _read_object(prices, "hours")
-            # Named by its content: a file of the archive is never replaced.
-            name, old = f"prices-{sha256(prices)[:8]}.json", self.archive.prices
+            name, old = prices_name(prices), self.archive.prices
             if old is None or old.name != name:
                 self._stage_measurement(prices, name)
                 if old is not None:
@@ -237,6 +227,7 @@ class _Publisher:
                     self.obsolete.append(old)
 
     def _stage_measurement(self, source: Path, name: str) -> None:
+        require_measurement(source, name)
         target = self.stage / "measurements" / name
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(source, target)
@@ -255,6 +246,11 @@ class _Publisher:
         new = self._without_those_there(staged)
         write_json(self.stage / MANIFEST, self.manifest)
         readme.write(Archive(self.stage))
+        # First the files, which may not be lost when the manifest knows them.
+        _sync(new)
+        if not self.archive.exists:  # killed, a first publish leaves an archive without runs
+            write_json(self.stage / _FIRST / MANIFEST, empty_manifest())
+            new.insert(0, self.stage / _FIRST / MANIFEST)
         if self.manifest != self.archive.manifest:
             new.append(self.stage / MANIFEST)
         if not _have_equal_content(self.stage / README, archive / README):
@@ -280,17 +276,6 @@ class _Publisher:
                     f"files are never replaced. {RESTORE} If an interrupted publish left the "
                     "file, remove it."
                 )
-        if not self.archive.exists:
-            names = {path.relative_to(self.stage).as_posix() for path in staged}
-            unknown = [name for name in self.archive.stray_names() if name not in names]
-            # A first publish that was interrupted has not written its README yet.
-            unknown += [README] if (archive / README).exists() else []
-            if unknown:
-                raise UserError(
-                    f"{archive} has no {MANIFEST}, but other files such as {unknown[0]}, which "
-                    f"would be lost to the archive. {RESTORE} If an interrupted publish left "
-                    "them, remove them."
-                )
         return new
 
 
@@ -300,7 +285,8 @@ def _move(files: Iterable[Path], stage: Path, archive: Path) -> None:
     undo: list[Callable[[], object]] = []
     try:
         for path in files:
-            target = archive / path.relative_to(stage)
+            first = stage / _FIRST
+            target = archive / path.relative_to(first if path.is_relative_to(first) else stage)
             for folder in _missing_folders(target.parent):
                 folder.mkdir()
                 undo.append(folder.rmdir)
@@ -321,6 +307,25 @@ def _move(files: Iterable[Path], stage: Path, archive: Path) -> None:
         raise
 
 
+def _sync(files: Iterable[Path]) -> None:
+    """Make files survive a power cut."""
+    for path in files:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+
+
+def _remove_left_overs(archive: Archive) -> None:
+    """Remove what publishes that were killed have left: staged files, and files in the archive."""
+    for left in archive.path.parent.glob(f".{archive.path.name}-*"):
+        intended = (read_json(left / MANIFEST) or {}).get("files", {})
+        for name, entry in intended.items():
+            path = archive.path / name
+            is_left = name not in archive.files and path.is_file()
+            if is_left and sha256(path) == entry["sha256"]:
+                path.unlink()
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def _missing_folders(folder: Path) -> list[Path]:
     """The folder and those above it that do not exist, the outermost first."""
     return [own for own in (*reversed(folder.parents), folder) if not own.exists()]
@@ -333,8 +338,6 @@ def _have_equal_content(one: Path, other: Path) -> bool:
 @contextmanager
 def _staging(archive: Path) -> Iterator[Path]:
     """A folder beside the archive, on the same file system; removed at the end."""
-    for left in archive.parent.glob(f".{archive.name}-*"):  # by a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=f".{archive.name}-", dir=archive.parent))
@@ -368,16 +371,9 @@ def _planned(plan: Plan) -> dict[str, Any]:
     return {**sweep, "runs": runs, "measurements": measurements, "published": "only"}
 
 
-def _require_protocol(
-    folder: RunFolder, configuration: Configuration, result: dict[str, Any]
-) -> None:
-    """Refuse a run whose settings, hashes or commit are not those of the protocol."""
-    missing = [key for key in _RESULT if key not in result]
-    if missing:
-        raise UserError(f"{folder.result_file} lacks {', '.join(missing)}. Train the run again.")
-    stored, config = folder.read_config_json(), folder.config()
-    if folder.path.name != f"seed-{config.seed}":
-        raise UserError(f"{folder.path} holds seed {config.seed}. Rename the folder accordingly.")
+def _require_protocol(folder: RunFolder, configuration: Configuration) -> None:
+    """Refuse a run whose settings are not those of the protocol."""
+    config = folder.config()
     given = {"seed": config.seed, "device": config.device, "threads": config.threads}
     expected = validated(RunConfig, {**configuration.settings, **given}).identity
     different = [name for name in expected if expected[name] != config.identity[name]]
@@ -385,46 +381,6 @@ def _require_protocol(
         raise UserError(
             f"{folder.path} was not trained at the paper's protocol: it differs in "
             f"{', '.join(different)}. Train it again with the settings of the sweep."
-        )
-    own = config.identity_hash(str(result["dataset_hash"]))
-    if not own == stored["hash"] == result.get("hash"):
-        raise UserError(
-            f"The hashes of settings and data in {folder.path} do not agree: its config.json or "
-            "result.json was edited, or belongs to another run. Train it again."
-        )
-    if not _COMMIT.fullmatch(str(result.get("git_commit"))):
-        raise UserError(_not_of_a_commit(folder.path, result.get("git_commit")))
-    records = folder.records()
-    steps = [record["step"] for record in records]
-    if not steps or steps != sorted(set(steps)) or records[-1] != result["final"]:
-        raise UserError(f"{folder.metrics_file} is not a complete curve. Train the run again.")
-    tests = [(result["test"] or {}).get(name) for name in config.test_weights]
-    is_tested = all(tests) and (folder.evaluation_file.exists() or config.task != "springs")
-    if not is_tested and result["status"] == "finished":
-        raise UserError(f"{folder.path} has not all of its tests. Train the run again.")
-    for file in COPIED:
-        _require_no_absolute_path(folder.path / file)
-
-
-def _read_object(file: Path, *keys: str) -> dict[str, Any]:
-    content = read_json(file)
-    if content is None or any(key not in content for key in keys):
-        raise UserError(f"{file} is not a measurement with {', '.join(keys)}. Measure again.")
-    return content
-
-
-def _not_of_a_commit(path: Path, commit: object) -> str:
-    return (
-        f"{path} was not made by a clean commit (git says {commit}). Only runs of committed code "
-        "are published: commit your changes and train it again."
-    )
-
-
-def _require_no_absolute_path(file: Path) -> None:
-    if _ABSOLUTE.search(file.read_text(encoding="utf-8")):
-        raise UserError(
-            f"{file} contains an absolute path, which means nothing on other machines. Train with "
-            "paths relative to the project's folder."
         )
 
 
@@ -440,4 +396,10 @@ def summary(done: Publication, archive: Archive) -> Iterable[str]:
         f"{len(done.added)} runs added, {len(done.known)} already published, "
         f"{len(done.unfinished)} not finished, {len(done.foreign)} not of the protocol"
     )
+    if done.without_paths:
+        names = " ".join(f'"{name}"' for name in done.without_paths)
+        yield (
+            "no predicted paths for Figures 6 and 11 of these pairs, which `lietransformer verify "
+            f"{names}` trains again for the next publish"
+        )
     yield f"{archive.path}: {len(Archive(archive.path).runs)} runs"

@@ -293,7 +293,8 @@ def text(content: dict[str, Any]) -> Iterator[str]:
             for name, value in (("published", check["published"]), ("here", check["here"]))
         )
         far = check["difference_in_spreads"]
-        distance = "" if far is None or check["verdict"] == "identical" else f" ({_spreads(far)})"
+        is_shown = far is not None and check["verdict"] != "identical"
+        distance = f" ({_spreads(far)} over {check['spread_of']})" if is_shown else ""
         why = f": {check['reason']}" if check["reason"] else ""
         yield (
             f"{check['verdict']:13} {check['run']}, {extent}, {check['metric']}: {numbers}"

@@ -46,21 +46,28 @@ def load_model(
         archive: the archive; by default results/published of the working directory or, if there
             is none, of the project's checkout.
     """
+    if not isinstance(name, str | Path):
+        raise UserError(
+            f"load_model takes the name of a published model or a run folder, got {name!r}."
+        )
     folder = RunFolder(Path(name))
-    if folder.config_file.exists():
+    if folder.model_file.exists():
         return _built(folder.config(), folder.weights(weights), str(folder.model_file))
     found = _find(archive)
-    entry = found.manifest["weights"].get(str(name))
+    published = found.manifest["weights"]
+    entry = published.get(str(name).rstrip("/")) or next(
+        (own for own in published.values() if _is_folder_of(found, own, folder.path)), None
+    )
     if entry is None:
-        known = ", ".join(sorted(found.manifest["weights"])) or "none"
         raise UserError(
-            f"{name} is neither a run folder nor a published model. Published models in "
-            f"{found.path}: {known}."
+            f"{name} is neither a run folder with weights nor a published model. Published models "
+            f"in {found.path}: {', '.join(sorted(published)) or 'none'}."
         )
     if weights != entry["weights"]:
         raise UserError(f"{name} was published with its {entry['weights']} weights only.")
     path = found.path / entry["file"]
-    if not path.is_file() or sha256(path) != found.files[entry["file"]]["sha256"]:
+    known = found.files.get(entry["file"], {})
+    if not path.is_file() or sha256(path) != known.get("sha256"):
         raise UserError(
             f"{path} is missing or damaged. Restore it with `git checkout -- {path.parent}`."
         )
@@ -70,6 +77,10 @@ def load_model(
     except (KeyError, ValueError) as error:
         raise UserError(f"{path} does not say which model its weights are of.") from error
     return _built(validated(RunConfig, config), state, str(path))
+
+
+def _is_folder_of(archive: Archive, entry: Mapping[str, str], folder: Path) -> bool:
+    return (archive.path / entry["run"]).resolve() == folder.resolve()
 
 
 def export_headlines(results: Path, manifest: dict[str, Any], stage: Path) -> list[str]:
@@ -127,7 +138,8 @@ def _sort_header(path: Path) -> None:
 def _find(given: str | Path | None) -> Archive:
     places = (Path("results", FOLDER), Path(__file__).parents[2] / "results" / FOLDER)
     paths = places if given is None else (Path(given),)
-    found = next((archive for path in paths if (archive := Archive(path)).exists), None)
+    archives = [Archive(path) for path in paths]
+    found = next((own for own in archives if own.exists or own.has_lost_manifest), None)
     if found is None:
         raise UserError(
             f"No archive of published runs in {' or '.join(str(path) for path in paths)}. Run this "
@@ -144,8 +156,8 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise UserError(f"{path} cannot be read as safetensors ({error}).") from error
 
 
-def misfit(path: Path, config: Mapping[str, Any]) -> str | None:
-    """Why the weights in a file are not those of a model with these settings; None if they are.
+def require_fit(path: Path, config: RunConfig) -> None:
+    """Refuse weights in a file that are not those of a model with these settings.
 
     Reads only the header of the file.
     """
@@ -153,24 +165,22 @@ def misfit(path: Path, config: Mapping[str, Any]) -> str | None:
         with safe_open(path, framework="numpy") as file:
             shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
-        return f"{path} cannot be read as safetensors ({error})."
-    own = validated(RunConfig, dict(config))
-    return _misfit(own, own.preset().build(seed=own.seed), shapes, str(path))
+        raise UserError(f"{path} cannot be read as safetensors ({error}).") from error
+    _require_shapes(config, config.preset().build(seed=config.seed), shapes, str(path))
 
 
-def _misfit(
+def _require_shapes(
     config: RunConfig, model: nn.Module, shapes: Mapping[str, tuple[int, ...]], source: str
-) -> str | None:
+) -> None:
     own = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()}
     wrong = sorted({*own} ^ {*shapes})
     wrong += [key for key in own if key in shapes and own[key] != shapes[key]]
-    if not wrong:
-        return None
-    return (
-        f"The weights in {source} do not fit {config.task}/{config.model}: "
-        f"{', '.join(wrong[:3])}{' and others' if wrong[3:] else ''} have another shape or are "
-        "missing. They belong to another model."
-    )
+    if wrong:
+        raise UserError(
+            f"The weights in {source} do not fit {config.task}/{config.model}: "
+            f"{', '.join(wrong[:3])}{' and others' if wrong[3:] else ''} have another shape or are "
+            "missing. They belong to another model."
+        )
 
 
 def _built(config: RunConfig, state: Mapping[str, Tensor], source: str) -> nn.Module:
@@ -178,8 +188,6 @@ def _built(config: RunConfig, state: Mapping[str, Tensor], source: str) -> nn.Mo
     if config.precision == "float64":
         model = model.to(torch.float64)
     shapes = {key: tuple(tensor.shape) for key, tensor in state.items()}
-    reason = _misfit(config, model, shapes, source)
-    if reason is not None:
-        raise UserError(reason)
+    _require_shapes(config, model, shapes, source)
     model.load_state_dict(dict(state))
     return model.eval()

@@ -9,6 +9,7 @@ from lietransformer.errors import UserError
 
 _CONFIG = Path("config.yaml")
 _TIERS = Path("workflow", "tiers")
+_PRICED = ("workstation", "paper")
 
 
 def add_parser(commands: Any) -> None:
@@ -58,8 +59,8 @@ def add_parser(commands: Any) -> None:
         "--prices",
         type=Path,
         metavar="FILE",
-        help="with --gflops: also write the GPU-hours of one run of each configuration, published "
-        "or not, to this file",
+        help="with --gflops: also write the GPU-hours of one run of each configuration of the "
+        "tiers workstation and paper, published or not, to this file",
     )
     parser.add_argument(
         "--compare",
@@ -86,19 +87,27 @@ def _forecast(options: argparse.Namespace) -> int:
     from lietransformer.sweep.reading import merged, resolve
     from lietransformer.training.run_folder import write_json
 
+    def forecast(settings: dict[str, Any]) -> Forecast:
+        sweep = resolve(settings, _TIERS)
+        plan = Plan(sweep, options.results)
+        speeds = measure_all(plan, options.results / "forecast.json")
+        at_once = options.jobs or max(1, available_cores() // sweep.compute.threads)
+        return Forecast(plan, speeds, at_once=at_once, gflops=options.gflops)
+
     # As Snakemake does it: what is given within a key leaves the rest of the key as it is.
     given: dict[str, Any] = {}
     for path in (_CONFIG, *options.configfile):
         given = merged(given, read_settings(path))
-    sweep = resolve(merged(given, read_settings(None, options.config)), _TIERS)
-    if options.prices is not None:  # of every run, also of those that are published
-        sweep = sweep.model_copy(update={"published": "ignore"})
-    plan = Plan(sweep, options.results)
-    speeds = measure_all(plan, options.results / "forecast.json")
-    at_once = options.jobs or max(1, available_cores() // sweep.compute.threads)
-    made = Forecast(plan, speeds, at_once=at_once, gflops=options.gflops)
+    given = merged(given, read_settings(None, options.config))
+    made = forecast(given)
     if options.prices is not None:
-        write_json(options.prices, made.prices())
+        # Of all runs that a table or figure can show, also of those that are published.
+        tier = made.plan.config.tier
+        tiers = _PRICED if tier in _PRICED else (tier,)
+        every = {**given, "published": "ignore"}
+        prices = [forecast({**every, "tier": own}).prices() for own in tiers]
+        hours = {name: own for each in prices for name, own in each["hours"].items()}
+        write_json(options.prices, {**prices[-1], "hours": hours})
     print(made.text())
     if options.compare:
         print("", made.comparison(), sep="\n")

@@ -7,13 +7,14 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import h5py
 import numpy as np
 
 from lietransformer.data.hdf5 import SCHEMA_VERSION, content_hash, datasets
 from lietransformer.errors import UserError
+from lietransformer.experiments.registry import TaskName
 from lietransformer.progress import progress
 
 _HASHED_AT_ONCE = 1 << 24  # bytes
@@ -193,4 +194,6 @@ def _altered(path: Path, what: str) -> str:
 
 
 def _generate_again(kind: str) -> str:
-    return f"Generate it again with `lietransformer data {kind}`"
+    if kind in get_args(TaskName):
+        return f"Generate it again with `lietransformer data {kind}`"
+    return "Restore it with `git checkout` if it is published, or train its run again"

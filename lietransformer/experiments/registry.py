@@ -37,6 +37,14 @@ MEASUREMENTS: dict[str, str] = {
 }
 
 
+# What reads their files, and fails with a KeyError, TypeError or ValueError where it cannot.
+MEASUREMENT_READERS: dict[str, str] = {
+    "invariance": f"{_HERE}.symmetry.read:parse",
+    "complexity": f"{_HERE}.cost.read:parse",
+    "lifting": f"{_HERE}.symmetry.figures.figure2:parse",
+}
+
+
 @dataclass(frozen=True)
 class Entry:
     """A table or a figure.

@@ -179,7 +179,7 @@ def _how(sweep: Sweep, target: str, command: str) -> str:
     # With `only`, nothing is trained.
     option = " --config published=use" if sweep.published == "only" else ""
     return (
-        f'<p class="notes">To run what it needs and make it again: '
+        f'<p class="notes">To train what is not published and make it again: '
         f"<code>snakemake --cores all {target}{option}</code>; from the runs that are there: "
         f"<code>lietransformer {command}</code>.</p>"
     )

@@ -15,7 +15,7 @@ import pandas as pd
 from lietransformer.errors import UserError
 from lietransformer.experiments.registry import MEASUREMENTS, PartName
 from lietransformer.files import read_json
-from lietransformer.layout import COPIES, FOLDER, Archive
+from lietransformer.layout import COPIES, FOLDER, RESTORE, Archive
 from lietransformer.layout import MANIFEST as ARCHIVE_MANIFEST
 from lietransformer.report.prices import Prices, read_prices
 
@@ -147,7 +147,7 @@ def read_sweep(results: Path) -> Sweep:
         file = archive.path / ARCHIVE_MANIFEST
         sweep = _listed(results, archive.manifest["sweep"], file, within)
     else:
-        rows = [_row(results, labels) for labels in _found(results)]
+        rows = [_row(results, archive, labels) for labels in _found(results, archive)]
         note = f"There is no {MANIFEST}: all runs in the folder count, and what was planned is not "
         sweep = Sweep(
             results,
@@ -156,7 +156,7 @@ def read_sweep(results: Path) -> Sweep:
             warnings=(f"{note}known.", *_mixtures(rows)),
         )
     _require_intact(sweep)
-    return sweep
+    return replace(sweep, warnings=(*sweep.warnings, *_left_overs(sweep.archive)))
 
 
 def _listed(
@@ -170,9 +170,10 @@ def _listed(
             f"{file} is not a list of runs of schema version {_SCHEMA_VERSION}. "
             f"{again if file.name == MANIFEST else restore}."
         )
+    archive = _archive(results)
     rows, published = (
         [
-            _row(results, {**run, "folder": f"{within}{run['folder']}"})
+            _row(results, archive, {**run, "folder": f"{within}{run['folder']}"})
             for run in content.get(name, ())
         ]
         for name in ("runs", "published_runs")
@@ -223,31 +224,35 @@ def _with_sound_comparison(sweep: Sweep) -> Sweep:
 def _require_intact(sweep: Sweep) -> None:
     """Refuse published runs and measurements that are not as the archive's manifest has them."""
     archive = sweep.archive
-    within = {
-        sweep.results / folder: _within(archive, sweep.results / folder)
+    folders = [
+        sweep.results / folder
         for runs in (sweep.runs, sweep.published_runs)
         for folder in runs.loc[runs["source"] == "published", "folder"]
-    }
-    unknown = [path for path, name in within.items() if name not in archive.runs and path.exists()]
-    if unknown:
+    ]
+    if not archive.exists and any(folder.exists() for folder in folders):
         raise UserError(
-            f"{unknown[0]} is not in the manifest of the archive of published runs. Run "
-            "`lietransformer publish` again, or move this run out of it."
+            f"There are published runs such as {folders[0]}, but {ARCHIVE_MANIFEST} is missing. "
+            f"{RESTORE}"
         )
-    if not archive.exists:
-        return
-    known = (name for name in within.values() if name in archive.runs)
+    known = (name for folder in folders if (name := archive.name_of(folder)) is not None)
     for name in (*known, "measurements", "trajectories"):
         archive.require_intact(name)
 
 
-def _within(archive: Archive, path: Path) -> str:
-    return path.relative_to(archive.path).as_posix() if path.is_relative_to(archive.path) else ""
+def _left_overs(archive: Archive) -> Iterator[str]:
+    """A warning about run folders in the archive that its manifest does not know."""
+    folders = (file.parent for file in sorted((archive.path / "runs").rglob("config.json")))
+    unknown = [folder for folder in folders if archive.name_of(folder) is None]
+    if unknown:
+        yield (
+            f"Run folders in the archive ({len(unknown)}, such as {unknown[0]}) are not in its "
+            "manifest and count as not published. Run `lietransformer publish --check`."
+        )
 
 
-def _found(results: Path) -> Iterator[dict[str, Any]]:
+def _found(results: Path, archive: Archive) -> Iterator[dict[str, Any]]:
     """Labels of all runs below a folder, from their settings; local ones hide published ones."""
-    source = "published" if Archive(results).exists else "local"
+    source = "published" if archive.path == results else "local"
     for file in sorted(results.rglob("config.json")):
         stored = read_json(file)
         config = stored.get("config") if stored else None
@@ -255,9 +260,10 @@ def _found(results: Path) -> Iterator[dict[str, Any]]:
         is_copy = not {*COPIES, ".resume", "verification"}.isdisjoint(folder.parts)
         if folder.parts[:1] == (FOLDER,):
             is_copy |= (results / Path(*folder.parts[1:]) / "config.json").exists()
+            is_copy |= archive.name_of(file.parent) is None
         if not isinstance(config, dict) or "task" not in config or is_copy:
             continue
-        ablation = _ablation(config.get("architecture") or {})
+        ablation = ablation_of(config.get("architecture") or {})
         yield {
             **{name: config.get(name) for name in _LABELS},
             "folder": folder.as_posix(),
@@ -269,7 +275,7 @@ def _found(results: Path) -> Iterator[dict[str, Any]]:
         }
 
 
-def _ablation(architecture: Mapping[str, Any]) -> str | None:
+def ablation_of(architecture: Mapping[str, Any]) -> str | None:
     """Which of the paper's ablations a changed architecture is."""
     if (architecture.get("attention") or {}).get("normalisation") == "softmax":
         return "softmax"
@@ -286,13 +292,15 @@ def _parts(task: str, model: str, ablation: str | None) -> list[PartName]:
     return [part for part in get_args(PartName) if part == task]
 
 
-def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's row, from its files."""
+def _row(results: Path, archive: Archive, labels: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's row, from its files; a published one must be in the archive's manifest."""
     folder = results / str(labels["folder"])
     row = {name: labels.get(name) for name in ("folder", *_LABELS)}
     is_published = labels.get("source") == "published" or folder.is_relative_to(results / FOLDER)
     row["source"] = "published" if is_published else "local"
     row["parts"], row["not_finite"] = tuple(labels.get("parts") or ()), ()
+    if is_published and not _is_known(archive, folder):
+        return row | {"status": "missing", "reason": "not run"}
     row["status"], row["reason"], result = _outcome(folder)
     config = (read_json(folder / "config.json") or {}).get("config")
     if isinstance(config, dict):
@@ -306,6 +314,14 @@ def _row(results: Path, labels: Mapping[str, Any]) -> dict[str, Any]:
         row |= metrics
         row["not_finite"] = tuple(name for name, own in metrics.items() if not math.isfinite(own))
     return row
+
+
+def _is_known(archive: Archive, folder: Path) -> bool:
+    """Whether the manifest has a run; what is wrong with the manifest `_require_intact` says."""
+    try:
+        return archive.name_of(folder) is not None
+    except UserError:
+        return True
 
 
 def _outcome(folder: Path) -> tuple[Status, str | None, dict[str, Any] | None]:

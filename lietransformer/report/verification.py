@@ -181,4 +181,5 @@ def _spreads(run: dict[str, Any]) -> str:
         return str(run["reason"])
     if distance is not None and abs(distance) > _MOST_SPREADS:
         return f"> {_MOST_SPREADS}"
-    return "–" if distance is None else f"{distance:.2f}"
+    of = f" over {run['spread_of']}" if run.get("spread_of") else ""
+    return "–" if distance is None else f"{distance:.2f}{of}"

@@ -17,11 +17,10 @@ Published = Literal["use", "only", "ignore"]
 
 def _is_a_time(value: object) -> object:
     text = str(value)
-    if text != "0":
-        try:
-            in_seconds(text)
-        except ValueError as error:
-            raise ValueError(f"must be {error}, or 0 for no verification") from error
+    try:
+        in_seconds(text)
+    except ValueError as error:
+        raise ValueError(f"must be {error} for no verification") from error
     return text
 
 
@@ -61,7 +60,7 @@ class Verification(Block):
     @property
     def seconds(self) -> float:
         """The budget as a number."""
-        return 0.0 if self.budget == "0" else in_seconds(self.budget)
+        return in_seconds(self.budget)
 
 
 class SweepConfig(Block):

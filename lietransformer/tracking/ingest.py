@@ -8,6 +8,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
 from lietransformer.experiments.preset import Preset
+from lietransformer.files import read_lines
 from lietransformer.tracking.folders import (
     HASH_TAG,
     PUBLISHED,
@@ -18,7 +19,7 @@ from lietransformer.tracking.folders import (
     source_of,
 )
 from lietransformer.training.config import RunConfig
-from lietransformer.training.run_folder import RunFolder, read_lines
+from lietransformer.training.run_folder import RunFolder
 
 T = TypeVar("T")
 

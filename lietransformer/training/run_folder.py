@@ -11,7 +11,7 @@ result.json       the final numbers; written last, so that it exists when the ru
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from lietransformer.errors import UserError
-from lietransformer.files import PatientFile, cannot_write, complete_or_absent
+from lietransformer.files import PatientFile, cannot_write, complete_or_absent, read_lines
 from lietransformer.settings import validated
 from lietransformer.training.config import RunConfig
 
@@ -140,7 +140,7 @@ class RunFolder:
 
     def records(self) -> list[dict[str, Any]]:
         """The curves so far; a line that is not complete yet is left out."""
-        return list(read_lines(self.metrics_file))
+        return list(read_lines(self.metrics_file, "step", "epoch"))
 
     def write_weights(self, weights: dict[str, dict[str, Tensor]]) -> None:
         """Best and final weights."""
@@ -154,6 +154,13 @@ class RunFolder:
                 "with `lietransformer train`."
             )
         stored = load(self.model_file)
+        sets = [*stored.values()] if isinstance(stored, dict) else [None]
+        tensors = (own.values() if isinstance(own, dict) else [None] for own in sets)
+        if not all(isinstance(tensor, Tensor) for own in tensors for tensor in own):
+            raise UserError(
+                f"{self.model_file} does not hold sets of weights by name. Copy it again, or train "
+                "the run again."
+            )
         if which not in stored:
             raise UserError(
                 f"{self.model_file} has the weights {', '.join(stored)}, not {which}. Choose one "
@@ -212,22 +219,6 @@ def append_line(path: Path, record: dict[str, Any]) -> None:
             os.close(descriptor)
     except OSError as error:
         raise cannot_write(path, error) from error
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The complete lines of a file that may be growing."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return
-    for line in text.splitlines(keepends=True):
-        if line.endswith("\n"):
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError as error:
-                raise UserError(
-                    f"{path} must have lines of JSON, got {line.strip()[:60]}. Remove that line."
-                ) from error
 
 
 def _write_text(path: Path, text: str) -> None:

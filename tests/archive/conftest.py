@@ -15,7 +15,7 @@ from lietransformer.experiments.constellations import dataset as constellations
 from lietransformer.experiments.constellations.plan import ConstellationsConfig
 from lietransformer.experiments.springs import dataset as springs
 from lietransformer.experiments.springs.plan import SpringsConfig
-from lietransformer.layout import Archive
+from lietransformer.layout import MANIFEST, Archive, sha256
 from lietransformer.settings import validated
 from lietransformer.sweep.plan import Plan
 from lietransformer.sweep.reading import resolve
@@ -128,11 +128,30 @@ def project(trained: Path, tmp_path: Path) -> Iterator[Project]:
         yield Project(root)
 
 
+@pytest.fixture(scope="session")
+def archived(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive of all runs; do not write to it."""
+    path = tmp_path_factory.mktemp("archived") / "published"
+    with contextlib.chdir(trained):
+        publish.publish(Path("results"), path)
+    return path
+
+
 @pytest.fixture
-def published(project: Project) -> Project:
-    """The same with all runs published."""
-    publish.publish(project.results)
+def published(project: Project, archived: Path) -> Project:
+    """The project with all runs published."""
+    shutil.copytree(archived, project.archive.path)
     return project
+
+
+def renew(archive: Archive, **changes: object) -> None:
+    """Make the manifest one that knows the files as they are now."""
+    files = {
+        name: {"bytes": path.stat().st_size, "sha256": sha256(path)}
+        for name in archive.files
+        if (path := archive.path / name).is_file()
+    }
+    edit(archive.path / MANIFEST, files=files, **changes)
 
 
 def edit(file: Path, **changes: object) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lietransformer
 from lietransformer import cli
 from lietransformer.archive import publish as module
 from lietransformer.archive import readme
@@ -18,9 +19,11 @@ from lietransformer.archive.checking import check
 from lietransformer.archive.publish import publish
 from lietransformer.data.reader import DatasetFile
 from lietransformer.errors import UserError
+from lietransformer.experiments.springs.figures.pairs import find_pair
 from lietransformer.experiments.springs.rollouts import step_error, trajectory_error
 from lietransformer.files import exclusive
-from lietransformer.layout import MANIFEST, README
+from lietransformer.layout import MANIFEST, README, Archive
+from lietransformer.report.runs import read_sweep
 from tests.archive.conftest import COMMIT, FULLY_CONNECTED, Project, edit
 
 RUNS = 7
@@ -82,6 +85,35 @@ def test_paths_of_the_drawn_trajectories_are_kept(published: Project) -> None:
     assert truth.shape == (len(drawn), positions.shape[1] + 1, *positions.shape[2:])
 
 
+def test_paths_of_runs_published_apart_come_from_runs_trained_again(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The results are lost between two publishes; a run folder that no plan knows is there."""
+    runs, again = project.results / "runs" / "springs", project.results / "verification" / "runs"
+    again.mkdir(parents=True)
+    stray = project.run("lieconv").with_name("seed-9")
+    shutil.copytree(project.run("lieconv", seed=1), stray)
+    edit(stray / "result.json", status="odd")
+    shutil.move(runs / "lieconv-t2", project.root)
+    publish(project.results)
+    shutil.move(runs / "lietransformer-t2", again / "springs" / "lietransformer-t2")
+    (project.root / "lieconv-t2").rename(runs / "lieconv-t2")
+    shutil.rmtree(stray)
+    retrained = next(again.rglob("seed-1/metrics.jsonl"))
+    whole = retrained.read_text()
+    retrained.write_text(whole.replace("train/loss", "train/other"))
+    assert cli.main(["publish"]) == 0
+    shown = capsys.readouterr().out
+    assert "added trajectories/n10-seed-0.h5" in shown
+    assert 'verify "springs/LieTransformer-T2/n10/seed-1" "springs/LieConv-T2/n10/seed-1"' in shown
+    pair = find_pair(read_sweep(project.results), 10)
+    assert pair is not None
+    assert pair.seed == 0
+    retrained.write_text(whole)
+    assert publish(project.results).others == ["trajectories/n10-seed-1.h5"]
+    assert check(project.archive) == []
+
+
 def test_the_readme_says_what_is_there_and_what_is_not(project: Project) -> None:
     shutil.rmtree(project.run("fully-connected", seed=1))
     publish(project.results)
@@ -130,6 +162,11 @@ def _take_evaluation(run: Path) -> None:
     shutil.copyfile(run.with_name("seed-1") / "evaluation.h5", run / "evaluation.h5")
 
 
+def _make_folder(run: Path) -> None:
+    (run / "metrics.jsonl").unlink()
+    (run / "metrics.jsonl").mkdir()
+
+
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "other data": (lambda run: _edit_result(run, dataset_hash="0" * 64), "hash"),
     "edited result": (lambda run: _edit_result(run, hash="0" * 64), "do not agree"),
@@ -139,7 +176,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: _edit_setting(run, "architecture", {"width": 17}),
         "differs in architecture",
     ),
-    "another seed": (lambda run: _edit_setting(run, "seed", 7), "holds seed 7"),
+    "another seed": (lambda run: _edit_setting(run, "seed", 7), "differs in data_seed"),
     "changed code": (lambda run: _edit_result(run, git_commit=f"{COMMIT}-dirty"), "clean commit"),
     "no commit": (lambda run: _edit_result(run, git_commit=None), "clean commit"),
     "absolute path": (lambda run: _edit_setting(run, "data", "/home/me/a.h5"), "absolute path"),
@@ -153,8 +190,27 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no evaluation": (lambda run: (run / "evaluation.h5").unlink(), "not all of its tests"),
     "edited test": (_edit_test, "mse_geometric of best/test .* does not follow from"),
     "evaluation of another run": (_take_evaluation, "a run with other settings"),
-    "no machine": (lambda run: _without(run, "machine", "cpu_seconds"), "lacks machine, cpu_"),
+    "no machine": (
+        lambda run: _without(run, "machine", "cpu_seconds"),
+        "machine: Field required",
+    ),
     "cut curve": (lambda run: (run / "metrics.jsonl").write_text(""), "complete curve"),
+    "a missing evaluation": (
+        lambda run: (run / "metrics.jsonl").write_text(
+            "".join((run / "metrics.jsonl").read_text().splitlines(keepends=True)[3:])
+        ),
+        "complete curve",
+    ),
+    "not text": (lambda run: (run / "metrics.jsonl").write_bytes(b"\xff\n"), "JSON objects"),
+    "a list": (lambda run: (run / "metrics.jsonl").write_text("[1]\n"), "JSON objects"),
+    "no step": (lambda run: (run / "metrics.jsonl").write_text('{"a": 1}\n'), "step and epoch"),
+    "a folder": (_make_folder, "is a directory"),
+    "another status": (lambda run: _edit_result(run, status="odd"), "status: Input should be"),
+    "another model": (lambda run: _edit_result(run, model="LieConv-T2"), "differ in model"),
+    "another size": (lambda run: _edit_result(run, n_train=99), "differ in n_train"),
+    "no time": (lambda run: _edit_result(run, cpu_seconds=None), "cpu_seconds: Input should"),
+    "machine as text": (lambda run: _edit_result(run, machine="x"), "machine: Input should"),
+    "tests as a list": (lambda run: _edit_result(run, test=[1]), "test: Input should"),
     "not JSON": (lambda run: (run / "result.json").write_text("{"), "not JSON"),
 }
 
@@ -191,8 +247,18 @@ def test_a_run_on_other_data_of_the_same_name_is_refused(project: Project) -> No
     assert not project.archive.exists
 
 
+def test_the_dataset_is_read_before_its_hash_is_published(project: Project) -> None:
+    file = next(project.results.glob("data/springs*"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.unlink()  # it is shared
+    file.write_bytes(content)
+    with pytest.raises(UserError, match="is not as it was written"):
+        publish(project.results)
+
+
 def test_a_published_run_is_never_replaced(published: Project) -> None:
-    _edit_result(published.run("fully-connected"), peak_memory_gb=1.0)
+    _edit_test(published.run("fully-connected"))
     before = published.contents()
     with pytest.raises(UserError, match=r"differs from the published run.*never replaced"):
         publish(published.results)
@@ -254,12 +320,13 @@ def test_a_full_disk_leaves_the_archive_as_it_was(
 
 
 def _unpublish(project: Project, folder: str) -> None:
-    """Make the archive one that never had this run."""
+    """Make the archive one that never had this run, nor paths of any."""
     archive = project.archive
-    manifest = archive.manifest
-    shutil.rmtree(archive.path / folder)
+    manifest, gone = archive.manifest, (folder, "trajectories")
+    for name in gone:
+        shutil.rmtree(archive.path / name)
     del manifest["runs"][folder]
-    manifest["files"] = {k: v for k, v in manifest["files"].items() if not k.startswith(folder)}
+    manifest["files"] = {k: v for k, v in manifest["files"].items() if not k.startswith(gone)}
     (archive.path / MANIFEST).write_text(json.dumps(manifest))
 
 
@@ -270,16 +337,23 @@ def test_a_killed_publish_is_repeated(project: Project) -> None:
     child.start()
     child.join()
     assert child.exitcode == 9
-    assert not project.archive.exists
-    assert len(publish(project.results).added) == RUNS
+    assert project.archive.runs == {}
+    assert "not in its manifest" in " ".join(read_sweep(project.archive.path).warnings)
+    assert any("publish` again" in problem for problem in check(project.archive))
+    # Also where the run that was being published is gone.
+    shutil.rmtree(project.run("lieconv"))
+    assert len(publish(project.results).added) == RUNS - 1
     assert check(project.archive) == []
 
 
 def _publish_and_die(results: Path) -> None:
     rename = Path.replace
-    Path.replace = (  # type: ignore[method-assign]
-        lambda self, target: os._exit(9) if self.name == MANIFEST else rename(self, target)
-    )
+
+    def or_die(own: Path, target: Path) -> Path:
+        is_last = own.name == MANIFEST and own.parent.name != module._FIRST
+        return os._exit(9) if is_last else rename(own, target)
+
+    Path.replace = or_die  # type: ignore[method-assign, assignment]
     publish(results)
 
 
@@ -287,19 +361,19 @@ def test_without_its_manifest_an_archive_is_neither_replaced_nor_forgotten(
     published: Project,
 ) -> None:
     (published.archive.path / MANIFEST).unlink()
-    assert any("MANIFEST.json is missing" in problem for problem in check(published.archive))
-    run = published.run("lieconv")
-    metrics = published.archive.path / run.relative_to(published.results) / "metrics.jsonl"
-    metrics.write_text("another run")
     before = published.contents()
-    with pytest.raises(
-        UserError, match=r"metrics.jsonl exists with other.*git checkout -- results"
-    ):
-        publish(published.results)
-    assert published.contents() == before
-    shutil.rmtree(run)
-    with pytest.raises(UserError, match=r"no MANIFEST.json, but.*lieconv.*git checkout -- results"):
-        publish(published.results)
+    archive = Archive(published.archive.path)
+    refused: tuple[Callable[[], object], ...] = (
+        lambda: publish(published.results),
+        archive.require_intact,
+        lambda: module._plan("workstation").require_intact_archive(),
+        lambda: read_sweep(published.results),
+        lambda: lietransformer.load_model("constellations/SetTransformer"),
+    )
+    for act in refused:
+        with pytest.raises(UserError, match=r"MANIFEST.json is missing. Restore it with `git ch"):
+            act()
+    assert any("MANIFEST.json is missing" in problem for problem in check(archive))
     assert published.contents() == before
 
 
@@ -326,11 +400,12 @@ def test_new_prices_take_the_place_of_old_ones(
     published: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prices = published.results / "prices.json"
-    prices.write_text('{"hours": {"a": 1}}')
+    content = {"schema_version": 1, "git_commit": COMMIT, "gpu": "a GPU", "hours": {"a": 1}}
+    prices.write_text(json.dumps(content))
     publish(published.results)
     old = published.archive.prices
     assert old is not None
-    prices.write_text('{"hours": {"a": 2}}')
+    edit(prices, hours={"a": 2})
     before = published.contents()
 
     def full(*_: Any) -> None:
@@ -344,16 +419,16 @@ def test_new_prices_take_the_place_of_old_ones(
     publish(published.results)
     new = published.archive.prices
     assert new is not None
-    assert json.loads(new.read_text()) == {"hours": {"a": 2}}
+    assert json.loads(new.read_text())["hours"] == {"a": 2}
     assert not old.exists()
     assert check(published.archive) == []
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"git_commit": null}'])
+@pytest.mark.parametrize("text", ["[]", "{", '{"git_commit": null}', '{"settings": {}}'])
 def test_a_measurement_that_is_none_is_refused(project: Project, text: str) -> None:
     plan = module._plan("workstation")
     (project.results / plan.measurements["invariance"].name).write_text(text)
-    with pytest.raises(UserError, match="not a measurement"):
+    with pytest.raises(UserError, match=r"is not a (measurement|list)"):
         publish(project.results)
     assert not project.archive.exists
 
@@ -385,7 +460,7 @@ def test_check_finds_missing_truncated_and_unknown_files(published: Project) -> 
     assert any("is missing" in problem for problem in check(published.archive))
     file.write_bytes(content)
     (archive.path / "stray.txt").write_text("x")
-    assert any("not in the manifest: remove it" in own for own in check(published.archive))
+    assert any("stray.txt is not in the manifest" in own for own in check(published.archive))
 
 
 @pytest.mark.parametrize(

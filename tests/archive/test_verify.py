@@ -14,11 +14,12 @@ import pytest
 
 from lietransformer import cli
 from lietransformer.archive import verify
-from lietransformer.archive.comparison import compare, pooled_spread
+from lietransformer.archive.comparison import _judged, _spread, compare, pooled_spread
 from lietransformer.archive.verify import check_datasets, choose, text
 from lietransformer.errors import UserError
-from lietransformer.layout import MANIFEST, Archive, sha256
-from tests.archive.conftest import FULLY_CONNECTED, Project
+from lietransformer.layout import MANIFEST
+from lietransformer.machine import describe_machine
+from tests.archive.conftest import FULLY_CONNECTED, Project, edit, renew
 
 RUN = f"{FULLY_CONNECTED}/seed-0"
 
@@ -26,16 +27,6 @@ RUN = f"{FULLY_CONNECTED}/seed-0"
 def outcome(project: Project) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((project.results / "verification.json").read_text())
     return content
-
-
-def renew(archive: Archive, folder: str) -> None:
-    """Make the manifest one that knows a run's files as they are now."""
-    manifest = archive.manifest
-    for name in manifest["files"]:
-        if name.startswith(folder):
-            path = archive.path / name
-            manifest["files"][name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
-    (archive.path / MANIFEST).write_text(json.dumps(manifest))
 
 
 def test_a_run_comes_back_to_the_bit(
@@ -61,7 +52,7 @@ def test_another_number_fails_and_is_shown(
     result = json.loads(file.read_text())
     result["test"]["best"]["test"]["mse_geometric"] *= 1000
     file.write_text(json.dumps(result))
-    renew(published.archive, folder)
+    renew(published.archive)
     assert cli.main(["verify", RUN]) == 1
     (check,) = outcome(published)["runs"]
     assert check["verdict"] == "differs"
@@ -75,19 +66,62 @@ def test_another_test_error_is_found_although_the_curves_are_the_same(published:
     folder = choose(published.archive, [RUN], seed=0)[0]
     file = published.archive.path / folder / "result.json"
     result = json.loads(file.read_text())
-    for factor, verdict in ((1.001, "agrees"), (1000, "differs")):
+    cases = (
+        (1.001, "a", "agrees", "not equal to the bit, but within"),
+        (1.001, None, "agrees", "not equal to the bit, but within"),
+        (1.02, None, "differs", "processor and versions are the same"),
+        (1e9, "a", "differs", ""),
+    )
+    for factor, processor, verdict, reason in cases:
+        _on(published, processor)
         changed = json.loads(json.dumps(result))
         changed["test"]["best"]["test"]["mse_geometric"] *= factor
         file.write_text(json.dumps(changed))
         check = compare(published.archive, folder, published.run("fully-connected"), 1.0)
         assert (check.verdict, check.is_complete) == (verdict, True)
+        assert check.reason.startswith(reason)
+        assert check.spread_of == "all springs runs"  # there is one other seed
         assert check.metric == "best/test/mse_geometric"
+
+
+def test_on_the_same_machine_only_rounding_excuses_a_difference() -> None:
+    near = {"is_close": False, "is_near": True}
+    assert _judged(1.0, **near, is_same_machine=False) == ("agrees", "")
+    assert _judged(4.0, **near, is_same_machine=False) == ("differs", "")
+    assert _judged(None, **near, is_same_machine=False)[0] == "agrees"
+    assert _judged(1.0, **near, is_same_machine=True)[0] == "differs"
+    assert _judged(1.0, is_close=True, is_near=True, is_same_machine=True)[0] == "agrees"
+
+
+def _on(project: Project, processor: str | None) -> None:
+    """As if all runs had been published from this processor; None: that of this machine."""
+    machine = {**describe_machine(), **({"processor": processor} if processor else {})}
+    runs = {name: {**run, "machine": machine} for name, run in project.archive.runs.items()}
+    edit(project.archive.path / MANIFEST, runs=runs)
+
+
+def test_the_spread_is_of_the_nearest_runs_with_several_seeds() -> None:
+    def run(model: str, n_train: int) -> dict[str, Any]:
+        return {"task": "springs", "model": model, "n_train": n_train}
+
+    pool = [(run("b", 10), 1.0), (run("b", 10), 9.0)]
+    others = [*pool, (run("a", 25), 1.0), (run("a", 25), 3.0)]
+    own = [(run("a", 10), 1.0), (run("a", 10), 2.0)]
+    for known, name in (
+        ([*others, *own], "its other seeds"),
+        ([*others, *own[:1]], "all a runs"),
+        (pool, "all springs runs"),
+        (own[:1], ""),
+    ):
+        spread, of = _spread("best/test/mse", run("a", 10), known)
+        assert (of, spread is None) == (name, not name)
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.01, "agrees"), (10.0, "differs")])
 def test_without_a_spread_over_seeds_a_tolerance_decides(
     published: Project, factor: float, verdict: str
 ) -> None:
+    _on(published, "another")
     (folder,) = choose(published.archive, ["constellations"], seed=0)
     file = published.archive.path / folder / "result.json"
     result = json.loads(file.read_text())
@@ -189,7 +223,7 @@ def test_a_run_that_fails_is_not_hidden(published: Project) -> None:
     stored = json.loads(file.read_text())
     stored["config"]["model"] = "nothing"
     file.write_text(json.dumps(stored))
-    renew(published.archive, folder)
+    renew(published.archive)
     assert cli.main(["verify", RUN]) == 1
     (check,) = outcome(published)["runs"]
     assert check["verdict"] == "differs"
@@ -271,11 +305,11 @@ def test_the_spread_is_pooled_over_configurations() -> None:
 def test_the_text_puts_what_differs_first() -> None:
     check = {"verdict": "agrees", "run": "a", "is_complete": True, "metric": "m", "published": 1.0}
     check |= {"here": None, "difference_in_spreads": 0.5, "reason": "", "trained_epochs": 1}
-    check |= {"epochs": 2}
+    check |= {"epochs": 2, "spread_of": "its other seeds"}
     content = {"datasets": [], "runs": [check, {**check, "verdict": "differs", "run": "b"}]}
     lines = list(text(content))
     assert lines[0].startswith("differs")
-    assert "published 1 here – (+0.50 spreads)" in lines[0]
+    assert "published 1 here – (+0.50 spreads over its other seeds)" in lines[0]
 
 
 @pytest.mark.parametrize("budget", ["15", "m", "-1m", "1d", "later"])
@@ -291,6 +325,13 @@ def test_an_outcome_that_is_none_is_refused(
     (tmp_path / "outcome.json").write_text(text)
     assert cli.main(["verify", "--show", str(tmp_path / "outcome.json")]) == 1
     assert "not the outcome of a verification" in capsys.readouterr().err
+
+
+def test_a_budget_of_nothing_trains_nothing(published: Project) -> None:
+    shutil.rmtree(published.results / "data")
+    assert cli.main(["verify", "--budget", "0"]) == 0
+    assert outcome(published)["runs"] == []
+    assert not (published.results / "data").exists()
 
 
 def test_an_empty_archive_has_nothing_to_verify(project: Project) -> None:

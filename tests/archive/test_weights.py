@@ -14,7 +14,7 @@ from lietransformer.errors import UserError
 from lietransformer.experiments.registry import get_preset
 from lietransformer.layout import MANIFEST, sha256
 from lietransformer.training.run_folder import RunFolder
-from tests.archive.conftest import Project
+from tests.archive.conftest import Project, edit
 
 NAME = "constellations/SetTransformer"
 
@@ -48,7 +48,7 @@ def test_the_archive_is_found_from_elsewhere(
 
 @pytest.mark.usefixtures("published")
 def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
-    with pytest.raises(UserError, match=rf"neither a run folder nor.*: {NAME}\."):
+    with pytest.raises(UserError, match=rf"neither a run folder .*: {NAME}\."):
         lietransformer.load_model("springs/LieTransformer-T2/n7")
     with pytest.raises(UserError, match="its best weights only"):
         lietransformer.load_model(NAME, weights="final")
@@ -70,7 +70,35 @@ def test_the_model_card_says_how_to_use_it_and_how_good_it_is(published: Project
     assert result["git_commit"][:10] in card
 
 
+def test_a_published_run_is_loaded_with_its_published_weights(published: Project) -> None:
+    entry = published.archive.manifest["weights"][NAME]
+    for name in (f"{NAME}/", published.archive.path / entry["run"]):
+        assert lietransformer.load_model(name) is not None
+    other = next(published.archive.path.glob("runs/springs/lieconv*/*/seed-0"))
+    with pytest.raises(UserError, match=rf"neither a run folder with weights .*: {NAME}\."):
+        lietransformer.load_model(other)
+
+
 # ---- damage
+
+
+@pytest.mark.parametrize("content", [[1], {"best": 3}, {"best": {"a": 3}}])
+def test_a_file_without_weights_is_an_error(project: Project, content: object) -> None:
+    folder = project.run("settransformer")
+    (folder / "model.pt").unlink()  # it is shared
+    torch.save(content, folder / "model.pt")
+    with pytest.raises(UserError, match="does not hold sets of weights"):
+        lietransformer.load_model(folder)
+
+
+def test_no_name_and_weights_that_the_manifest_lost_are_errors(published: Project) -> None:
+    with pytest.raises((UserError, TypeError), match="name"):  # tests check types, users may not
+        lietransformer.load_model(None)  # type: ignore[arg-type]
+    files = {k: v for k, v in published.archive.files.items() if not k.startswith("weights/")}
+    edit(published.archive.path / MANIFEST, files=files)
+    with pytest.raises(UserError, match="missing or damaged"):
+        lietransformer.load_model(NAME)
+    assert any("is not in the manifest" in problem for problem in check(published.archive))
 
 
 def _weights_file(project: Project) -> Path:

@@ -80,7 +80,8 @@ def _add_paths(archive: Results, size: int) -> None:
     moves = generator.normal(0, 0.1, (len(drawn), STEPS + 1, PARTICLES, 2))
     truth = moves.cumsum(axis=1)
     path = archive.path / "trajectories" / f"n{size}-seed-{pair.seed}.h5"
-    with create_dataset(path, kind="trajectories", config={}, seed=pair.seed) as file:
+    runs = {model: run.folder for model, run in pair.runs.items()}
+    with create_dataset(path, kind="trajectories", config={"runs": runs}, seed=pair.seed) as file:
         file.write("drawn", np.array(drawn, dtype=np.int64))
         file.write("truth", truth.astype("f4"))
         for model, noise in ((TRANSFORMER, 0.02), (CONVOLUTION, 0.1)):

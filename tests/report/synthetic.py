@@ -129,7 +129,7 @@ class Results:
                 path.parent.relative_to(self.path).as_posix(): {
                     **{"task": "springs", "model": "LieConv-T2", "seed": 0, "status": "finished"},
                     **{"hash": "0", "dataset": "springs", "git_commit": COMMIT},
-                    **{"machine": {}, "core_hours": 1.0},
+                    **{"machine": MACHINE, "core_hours": 1.0},
                 }
                 for path in files
                 if path.name == "result.json"

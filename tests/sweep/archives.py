@@ -14,7 +14,7 @@ def manifest_entry(folder: str) -> dict[str, Any]:
     return {
         **{"task": task, "model": model, "seed": int(seed.removeprefix("seed-"))},
         **{"status": "finished", "hash": "0", "dataset": task, "git_commit": "0" * 40},
-        **{"machine": {}, "core_hours": 1.0},
+        **{"machine": {"processor": "a processor", "torch": "2"}, "core_hours": 1.0},
     }
 
 

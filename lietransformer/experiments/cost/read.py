@@ -122,6 +122,21 @@ def read_step_costs(sweep: Sweep) -> StepCosts | None:
     return _read(sweep, _step_costs)
 
 
+def parse(content: dict[str, Any]) -> tuple[Costs, StepCosts]:
+    """A measurement as `lietransformer complexity` writes it."""
+    _require_version(content)
+    return _costs(content), _step_costs(content)
+
+
+def _require_version(content: dict[str, Any]) -> None:
+    version = content.get("schema_version")
+    if version != _SCHEMA_VERSION:
+        raise ValueError(
+            f"schema version must be {_SCHEMA_VERSION}, got {version}. Measure again with "
+            "`snakemake --cores all complexity`"
+        )
+
+
 def _costs(content: Any) -> Costs:
     points = _points(content["measurements"], "layer", get_args(Size))
     return Costs(points, content.get("git_commit"), _machine(content))
@@ -140,12 +155,7 @@ def _read(sweep: Sweep, read: Callable[[Any], Read]) -> Read | None:
     if content is None:
         return None
     try:
-        version = content.get("schema_version")
-        if version != _SCHEMA_VERSION:
-            raise ValueError(
-                f"schema version must be {_SCHEMA_VERSION}, got {version}. Measure again with "
-                "`snakemake --cores all complexity`"
-            )
+        _require_version(content)
         return read(content)
     except (KeyError, TypeError, ValueError) as error:
         log.warning("%s is left out: it cannot be read (%s)", path, error)

@@ -56,17 +56,7 @@ def _read(path: Path) -> Invariance | None:
     try:
         if content is None:
             raise ValueError("not a JSON object")
-        example = content["example"]
-        samples, errors = content["lift_samples"], content["errors"]
-        return Invariance(
-            dict(content["settings"]),
-            {int(n): [_error(e) for e in own] for n, own in zip(samples, errors, strict=True)},
-            example.get("training_index"),
-            np.array(example["positions"], dtype=float).reshape(-1, 2),
-            np.array(example["instance"], dtype=int),
-            [str(name) for name in example["pattern"]],
-            content.get("git_commit"),
-        )
+        return parse(content)
     except (KeyError, TypeError, ValueError) as error:
         log.warning("%s is left out: it cannot be read (%s)", path, error)
         return None
@@ -77,3 +67,18 @@ def _error(value: Any) -> float:
     if not 0 <= number < math.inf:
         raise ValueError(f"{value} is not an error")
     return number
+
+
+def parse(content: dict[str, Any]) -> Invariance:
+    """A measurement as `lietransformer invariance` writes it."""
+    example = dict(content["example"])
+    samples, errors = content["lift_samples"], content["errors"]
+    return Invariance(
+        dict(content["settings"]),
+        {int(n): [_error(e) for e in own] for n, own in zip(samples, errors, strict=True)},
+        example.get("training_index"),
+        np.array(example["positions"], dtype=float).reshape(-1, 2),
+        np.array(example["instance"], dtype=int),
+        [str(name) for name in example["pattern"]],
+        content.get("git_commit"),
+    )

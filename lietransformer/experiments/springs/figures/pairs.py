@@ -1,7 +1,6 @@
 """LieTransformer-T2 and LieConv-T2 on the same test trajectories (Figures 6, 10 and 11)."""
 
-import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lietransformer.data.reader import DatasetFile
-from lietransformer.errors import UserError
+from lietransformer.experiments.springs.paths import Paths, paths_name, read_paths
 from lietransformer.experiments.springs.rollouts import (
     CONVOLUTION,
     TRANSFORMER,
@@ -20,8 +18,6 @@ from lietransformer.experiments.springs.rollouts import (
 )
 from lietransformer.report.runs import Sweep, finished
 from lietransformer.report.sizes import PAPER_TRAJECTORY_SIZE, nearest, shared_sizes
-
-log = logging.getLogger(__name__)
 
 MODELS = (TRANSFORMER, CONVOLUTION)
 
@@ -44,6 +40,14 @@ class Pair:
     def seed(self) -> int:
         """The one that both runs have."""
         return int(self.runs[TRANSFORMER].seed)
+
+    @property
+    def remedy(self) -> str:
+        """How the paths of published runs that were trained elsewhere get into the archive."""
+        if all(run.source == "local" for run in self.runs.values()):
+            return ""
+        names = " ".join(f"springs/{model}/n{self.size}/seed-{self.seed}" for model in self.runs)
+        return f" (`lietransformer verify {names}`, then `lietransformer publish`)"
 
     @cached_property
     def median_ratio(self) -> int:
@@ -78,12 +82,13 @@ def trajectory_size(sweep: Sweep) -> int:
 def find_pair(sweep: Sweep, size: int) -> Pair | None:
     """The runs of the lowest seed that both models have roll-outs of.
 
-    Pairs of a published and a local run come last: their paths are not in the archive.
+    Pairs whose paths are known come first.
     """
     runs = {model: _by_seed(sweep, model, size) for model in MODELS}
     seeds = set.intersection(*(set(own) for own in runs.values()))
-    for seed in sorted(seeds, key=lambda seed: (_is_mixed(runs, seed), seed)):
-        chosen = {model: own[seed] for model, own in runs.items()}
+    pairs = {seed: {model: own[seed] for model, own in runs.items()} for seed in sorted(seeds)}
+    for seed in sorted(pairs, key=lambda seed: not _has_paths(sweep, pairs[seed], size, seed)):
+        chosen = pairs[seed]
         found = {model: trajectory_errors(sweep, run) for model, run in chosen.items()}
         errors = {model: own for model, own in found.items() if own is not None}
         if len(errors) == len(MODELS) and len({len(own) for own in errors.values()}) == 1:
@@ -91,27 +96,21 @@ def find_pair(sweep: Sweep, size: int) -> Pair | None:
     return None
 
 
-def _is_mixed(runs: dict[str, dict[int, Any]], seed: int) -> bool:
-    return len({own[seed].source for own in runs.values()}) > 1
-
-
-@dataclass(frozen=True, eq=False)
-class Paths:
-    """One test trajectory, true and as both models predict it.
-
-    Attributes:
-        truth: (states, particles, space), from the initial state on; None if not known.
-        predicted: by model, (steps, particles, space); without those that are not known.
-    """
-
-    truth: np.ndarray | None
-    predicted: dict[str, np.ndarray]
+def _has_paths(sweep: Sweep, runs: Mapping[str, Any], size: int, seed: int) -> bool:
+    """Whether positions of both are known: of local runs, or from the archive."""
+    if all(run.source == "local" for run in runs.values()):
+        return True
+    is_published = _published_folders(sweep, runs) is not None
+    return is_published and paths_name(size, seed) in sweep.archive.files
 
 
 def find_paths(sweep: Sweep, pair: Pair, trajectories: Iterable[int]) -> dict[int, Paths]:
     """The paths of some trajectories; those of published runs are in the archive."""
-    if pair.runs[TRANSFORMER].source == pair.runs[CONVOLUTION].source == "published":
-        return _published_paths(sweep, pair)
+    published = _published_folders(sweep, pair.runs)
+    if published is not None:
+        name = paths_name(pair.size, pair.seed)
+        has_them = name in sweep.archive.files
+        return read_paths(sweep.archive.path / name, published) if has_them else {}
     truth = true_positions(sweep, pair.runs[TRANSFORMER], len(pair.errors[TRANSFORMER]))
     positions = {model: predicted_positions(sweep, run) for model, run in pair.runs.items()}
     return {
@@ -123,20 +122,15 @@ def find_paths(sweep: Sweep, pair: Pair, trajectories: Iterable[int]) -> dict[in
     }
 
 
-def _published_paths(sweep: Sweep, pair: Pair) -> dict[int, Paths]:
-    path = sweep.archive.path / "trajectories" / f"n{pair.size}-seed-{pair.seed}.h5"
-    try:
-        file = DatasetFile(path, kind="trajectories", verify=False)
-        truth, *predicted = (np.array(file.array(name)) for name in ("truth", *MODELS))
-        return {
-            int(trajectory): Paths(
-                truth[row], {m: own[row] for m, own in zip(MODELS, predicted, strict=True)}
-            )
-            for row, trajectory in enumerate(file.array("drawn"))
-        }
-    except UserError as error:
-        log.warning("the trajectories of published runs are left out: %s", error)
-        return {}
+def _published_folders(sweep: Sweep, runs: Mapping[str, Any]) -> dict[str, str] | None:
+    """Folders of a pair within the archive, by model; None if one is not published."""
+    names = {
+        model: sweep.archive.name_of(sweep.results / run.folder)
+        for model, run in runs.items()
+        if run.source == "published"
+    }
+    found = {model: name for model, name in names.items() if name is not None}
+    return found if len(found) == len(MODELS) else None
 
 
 def pair_runs(sweep: Sweep, sizes: list[int]) -> pd.DataFrame:

@@ -10,12 +10,12 @@ from matplotlib.lines import Line2D
 from lietransformer.experiments.springs.figures.pairs import (
     MODELS,
     Pair,
-    Paths,
     find_pair,
     find_paths,
     pair_runs,
     trajectory_size,
 )
+from lietransformer.experiments.springs.paths import Paths
 from lietransformer.report.figures.drawing import Drawing
 from lietransformer.report.figures.style import (
     LOOKS,
@@ -94,7 +94,8 @@ def _draw_row(
         axis.set_title(f"{title}\n{LOOKS[model].label}, n = {pair.size:,}, {error}")
     share_limits(axes, own.truth)
     missing = [f"positions of {model}" for model in MODELS if model not in own.predicted]
-    return missing if own.truth is not None else ["the true trajectories", *missing]
+    missing = missing if own.truth is not None else ["the true trajectories", *missing]
+    return [*missing[:-1], *(f"{last}{pair.remedy}" for last in missing[-1:])]
 
 
 def _draw_paths(axis: Axes, predicted: np.ndarray, truth: np.ndarray | None) -> None:

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,33 @@ def draw(sweep: Sweep) -> Drawing:
     return Drawing(figure, _CAPTION, nothing, origin=[f"Example: {path.name}.", origin])
 
 
-def _draw(figure: Figure, content: dict[str, Any]) -> str:
+@dataclass(frozen=True, eq=False)
+class Lifting:
+    """Points, their lift, and the neighbourhood of one element."""
+
+    points: np.ndarray
+    elements: np.ndarray
+    chosen: int
+    ball: np.ndarray
+    sample: np.ndarray
+
+
+def parse(content: dict[str, Any]) -> Lifting:
+    """A measurement as `lietransformer lifting` writes it."""
+    ball, sample = (np.array(content[name], dtype=int) for name in ("ball", "sample"))
     points = np.array(content["points"], dtype=float).reshape(-1, 2)
     elements = np.array(content["elements"], dtype=float).reshape(-1, 3)
     chosen = int(content["chosen"])
-    ball, sample = (np.array(content[name], dtype=int) for name in ("ball", "sample"))
+    indices = np.array([chosen, *ball, *sample])
+    if not len(points) or len(elements) % len(points) or not (indices < len(elements)).all():
+        raise ValueError("points, elements and neighbours do not fit each other")
+    return Lifting(points, elements, chosen, ball, sample)
+
+
+def _draw(figure: Figure, content: dict[str, Any]) -> str:
+    read = parse(content)
+    points, elements, chosen = read.points, read.elements, read.chosen
+    ball, sample = read.ball, read.sample
     colours = [PARTICLES[i % len(PARTICLES)] for i in range(len(points))]
     of_each = np.repeat(np.arange(len(points)), len(elements) // len(points))
     by_point = [colours[i] for i in of_each]
