@@ -10,11 +10,12 @@ import torch
 from mlflow import MlflowClient
 from mlflow.entities import Run as TrackedRun
 
+from lietransformer.files import read_lines
 from lietransformer.interruption import Interruption
 from lietransformer.tracking.folders import HASH_TAG
 from lietransformer.training.config import read_runs
 from lietransformer.training.loop import Run
-from lietransformer.training.run_folder import RunFolder, read_lines, write_json
+from lietransformer.training.run_folder import RunFolder, write_json
 
 # MLflow uses something that newer versions of SQLAlchemy advise against.
 MLFLOW_WARNINGS = pytest.mark.filterwarnings(
