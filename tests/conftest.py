@@ -24,7 +24,7 @@ from tests.browser import Browser, open_browser
 torch.set_num_threads(1)
 
 # Nothing may depend on the clock, and continuous integration must be repeatable.
-settings.register_profile("local", deadline=None)
+settings.register_profile("local", deadline=None, max_examples=25)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 

@@ -94,6 +94,7 @@ def peak_memory_in_gib(*arguments: str) -> float:
     return float(result.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "lift", "content", "combination"),
     [
@@ -108,6 +109,7 @@ def test_two_thousand_points(group: str, lift: str, content: str, combination: s
     assert peak_memory_in_gib(group, lift, content, combination, "2000") < LIMIT_IN_GIB
 
 
+@pytest.mark.slow
 def test_memory_grows_in_proportion_to_the_points() -> None:
     none, some, many = (
         peak_memory_in_gib("T(2)", "exact", "dot_product", "additive", points)

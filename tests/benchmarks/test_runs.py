@@ -16,6 +16,7 @@ def test_every_task_has_a_model_among_those_that_are_measured() -> None:
     assert tasks == {row.task for row in ROWS}
 
 
+@pytest.mark.slow
 def test_a_run_shows_its_first_step(springs_file: Path, tmp_path: Path) -> None:
     assert runs.seconds_to_first_step(SMALL, springs_file, cache=tmp_path / "cache") > 0
 

@@ -72,6 +72,7 @@ def test_runs_are_the_papers(row: Row) -> None:
     assert not config.compile, "C code is faster, and there at once"
 
 
+@pytest.mark.slow
 def test_one_row_from_the_command_to_its_figures(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

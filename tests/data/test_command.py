@@ -191,6 +191,7 @@ def test_an_existing_file_is_kept_unless_forced(
 # real small file system needs the right to mount one in a name space of its own.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "kilobytes"),
     [("springs", 0), ("springs", 1), ("springs", 8), ("constellations", 30), ("qm9", 30)],
@@ -245,6 +246,7 @@ def wait_until_written(path: Path, size: int) -> None:
     raise AssertionError(f"{part} never had {size} bytes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 1_000, 3_000_000])
 def test_a_kill_leaves_no_file_and_the_next_call_completes_it(tmp_path: Path, size: int) -> None:
     path = tmp_path / "springs.h5"
@@ -262,6 +264,7 @@ def test_a_kill_leaves_no_file_and_the_next_call_completes_it(tmp_path: Path, si
     assert sorted(tmp_path.iterdir()) == sorted([path, undisturbed])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_polite_end_leaves_nothing_at_all(tmp_path: Path, number: int, code: int) -> None:
     path = tmp_path / "springs.h5"

@@ -168,6 +168,7 @@ def identity(batch: Any) -> Any:
     return batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_data_loader_workers(
     springs: SpringExamples, molecules: MoleculeExamples, method: str

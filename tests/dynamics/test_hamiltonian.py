@@ -137,6 +137,7 @@ def torque(dynamics: LearntDynamics) -> Tensor:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, d in ALL.items() if isinstance(d, PotentialDynamics)])
 def test_a_translation_invariant_potential_conserves_momentum(name: str) -> None:
     state, masses, stiffness = system()
@@ -167,6 +168,7 @@ def test_without_it_there_is_a_torque(name: str) -> None:
     assert torque(ALL[name]) > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model_type", "is_rotation_invariant"), [(lie_transformer, False), (DistancePotential, True)]
 )
@@ -310,6 +312,7 @@ class _Repeated(nn.Module):
         return self.model(cloud, generator=generator).expand(-1, 24).contiguous()
 
 
+@pytest.mark.slow
 def test_forces_of_all_models_compile_to_one_graph() -> None:
     """In a process of its own, since the suite's shape checks cannot be compiled."""
     program = Path(__file__).with_name("compile_program.py")

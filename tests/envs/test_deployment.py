@@ -58,6 +58,7 @@ def snakemake(
     )
 
 
+@pytest.mark.slow
 @each_environment
 def test_the_environment_has_the_package_of_the_project(project: Path, name: str) -> None:
     (project / "workflow/rules/version.smk").write_text(RULES.format(name=name))
@@ -70,6 +71,7 @@ def test_the_environment_has_the_package_of_the_project(project: Path, name: str
     assert where == project / "lietransformer" / "__init__.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "name"), [("cpu", "cpu"), ("cuda", "cuda"), ("auto", "cuda")])
 def test_the_workflow_of_the_project_has_one_environment(
     project: Path, device: str, name: str

@@ -205,6 +205,7 @@ def test_other_particle_numbers_and_dimensions(
     torch.testing.assert_close(first, last, rtol=0.05, atol=0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_threads(
     tmp_path: Path,
 ) -> None:

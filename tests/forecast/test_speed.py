@@ -35,6 +35,7 @@ def test_what_matters_is_measured_again(tmp_path: Path, change: str) -> None:
     assert before != subjects_of(plan_of(tmp_path, *ONE_MODEL, change))
 
 
+@pytest.mark.slow
 def test_a_measurement_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, cache = plan_of(tmp_path, *ONE_MODEL), tmp_path / "forecast.json"
     speeds = measure_all(plan, cache)

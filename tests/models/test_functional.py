@@ -53,6 +53,7 @@ def test_several_seeds_at_once_are_the_seeds_one_by_one(name: str) -> None:
         torch.testing.assert_close(model(PointCloud(POSITIONS, FEATURES)), output)
 
 
+@pytest.mark.slow
 def test_what_is_compiled_compiles_as_one_graph() -> None:
     """In another process: the shape checks of the test suite cannot be traced."""
     program = Path(__file__).with_name("compile_program.py")

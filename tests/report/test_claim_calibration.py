@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from lietransformer.experiments.cost import claims as complexity
 from lietransformer.experiments.registry import claims as all_claims
@@ -38,6 +39,7 @@ _ROOT = Path(__file__).parents[2]
 Draw = Callable[[np.random.Generator, int, float], Cells]
 
 
+@pytest.mark.slow
 def test_equal_models_do_not_bear_a_claim_out() -> None:
     """In a process without run-time type checks, which would take most of the time."""
     command = [sys.executable, "-m", "tests.report.test_claim_calibration"]

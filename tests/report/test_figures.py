@@ -245,6 +245,7 @@ def test_trajectories(
     assert len(axes_of(drawing)[0].get_lines()) == 3 * 6  # truth, prediction, start
 
 
+@pytest.mark.slow
 def test_an_animation_has_a_picture_for_each_state(
     tmp_path: Path, springs_truth: tuple[Path, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:

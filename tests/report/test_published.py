@@ -212,6 +212,7 @@ def test_compact_and_full_evaluations_give_the_same_errors(tmp_path: Path) -> No
     assert predicted_positions(sweep, other) is None
 
 
+@pytest.mark.slow
 def test_published_paths_are_drawn_without_a_dataset(sweep: Sweep, tmp_path: Path) -> None:
     pair = find_pair(sweep, 100)
     assert pair is not None

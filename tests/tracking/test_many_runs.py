@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mlflow import MlflowClient
 
 from lietransformer.training.run_folder import RunFolder
@@ -68,6 +69,7 @@ def train_at_once(uri: str, root: Path, data: Path, first_seed: int) -> list[Run
     return folders
 
 
+@pytest.mark.slow
 def test_one_new_file(tmp_path: Path, springs_file: Path) -> None:
     database = tmp_path / "store" / "mlflow.db"
     folders = train_at_once(sqlite_uri(database), tmp_path, springs_file, first_seed=0)
@@ -81,6 +83,7 @@ def test_one_new_file(tmp_path: Path, springs_file: Path) -> None:
     assert sorted(os.listdir(database.parent)) == ["mlflow-artifacts", "mlflow.db"]
 
 
+@pytest.mark.slow
 def test_one_server(server: Server, tmp_path: Path, springs_file: Path) -> None:
     folders = train_at_once(server.uri, tmp_path, springs_file, first_seed=100)
     for folder in folders:

@@ -69,6 +69,7 @@ def test_the_server_follows_a_run(server: Server, tmp_path: Path, springs_file: 
     assert_artifacts_are_the_files(client, run.folder, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_and_comes_back_misses_nothing(
     server: Server, tmp_path: Path, springs_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -160,6 +160,7 @@ def test_an_experiment_that_another_process_makes_at_the_same_moment(
     assert_complete(MlflowClient(sqlite_uri(database)), finished)
 
 
+@pytest.mark.slow
 def test_a_kill_while_the_store_is_made_does_not_disturb_the_next_one(
     tmp_path: Path, finished: RunFolder
 ) -> None:

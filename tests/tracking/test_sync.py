@@ -113,6 +113,7 @@ def undisturbed(
     return content(MlflowClient(sqlite_uri(database)), finished)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number", "is_done"), PLACES)
 def test_a_sync_that_was_cut_off_is_completed_by_the_next(
     database: Path,

@@ -83,6 +83,7 @@ def ui(page: MakeUi, browser: Browser) -> Iterator[Ui]:
     assert browser.hosts() == {"127.0.0.1"}
 
 
+@pytest.mark.slow
 def test_it_says_where_it_is_and_sends_nothing_elsewhere(page: MakeUi) -> None:
     assert f"MLflow is at {page.uri}; Ctrl-C ends it." in page.log
     address = f"{page.uri}/ajax-api/3.0/mlflow/ui-telemetry"

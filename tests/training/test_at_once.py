@@ -165,6 +165,7 @@ def all_numbers(path: Path) -> dict[int, Any]:
     return {seed: numbers(path / f"seed-{seed}") for seed in SEEDS}
 
 
+@pytest.mark.slow
 def test_stopped_anywhere(tmp_path: Path, springs_file: Path) -> None:
     """Before steps, in evaluations and in tests: the same numbers as without a stop, to the bit."""
     configs = springs(springs_file)

@@ -37,6 +37,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_compiled_equals_plain(tmp_path: Path, springs_file: Path) -> None:
     for name in ("plain", "compiled", "resumed"):
         arguments = command(springs_file, tmp_path / name, **{**SMALL, "compile": name != "plain"})

@@ -23,6 +23,7 @@ MOLECULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "model"),
     [

@@ -46,6 +46,7 @@ def _without_asking(roll_out: Callable[..., Any]) -> Callable[..., Any]:
     return roll_out_in_one_go
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -214,6 +215,7 @@ def test_killed(
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop(
     tmp_path: Path, springs_file: Path, undisturbed_long: dict[str, Any], number: signal.Signals
@@ -239,6 +241,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow
 def test_full_disk_while_checkpointing(
     tmp_path: Path, springs_file: Path, undisturbed_long: dict[str, Any]
 ) -> None:
@@ -294,6 +297,7 @@ def test_a_second_process_is_refused(tmp_path: Path, springs_file: Path) -> None
     run(tiny(springs_file), folder.path).execute()
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_folder(tmp_path: Path, springs_file: Path) -> None:
     arguments = command(springs_file, tmp_path / "run", **LONG)
     first = subprocess.Popen([COMMAND, *arguments], stderr=subprocess.PIPE, text=True)

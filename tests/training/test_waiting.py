@@ -61,6 +61,7 @@ def test_a_process_that_waits_can_be_stopped(tmp_path: Path, springs_file: Path)
     assert not folder.path.exists()
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_train_once(tmp_path: Path, springs_file: Path) -> None:
     arguments = command(springs_file, tmp_path / "run", "--wait", epochs=200)
     both = [

@@ -70,6 +70,7 @@ def test_published_runs_are_verified_and_tracked(archived: Workplace) -> None:
         assert words in process.stdout
 
 
+@pytest.mark.slow
 def test_what_make_tables_has_made_is_made_again(archived: Workplace, tmp_path: Path) -> None:
     """From the plan and with the measurements that are not published."""
     place = archived.copy(tmp_path / "project")

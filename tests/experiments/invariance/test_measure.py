@@ -104,6 +104,7 @@ def test_more_runs_and_numbers_leave_those_there_are() -> None:
     assert [row[:8] for row in more["errors"]] == [errors[0], errors[-1]]
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_errors() -> None:
     before = torch.get_num_threads()
     try:
