@@ -33,10 +33,14 @@ SLURM = Path(__file__).parent / "slurm"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes a Slurm cluster or a browser is slow; other tests say it themselves."""
+    """What takes a Slurm cluster or a browser is slow; other tests say it themselves.
+
+    Groups that one process has to run, which are long, come first.
+    """
     for item in items:
         if item.path.is_relative_to(SLURM) or "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 @pytest.fixture(autouse=True)

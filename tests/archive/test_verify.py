@@ -41,6 +41,7 @@ def test_a_run_comes_back_to_the_bit(
     assert "Trained again: 1 identical." in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_another_number_fails_and_is_shown(
     published: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +171,7 @@ while time.time() < start + seconds:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "is_stopped"), [(300, True), (6, False)])
 def test_a_run_that_cannot_end_in_time_gets_a_share_of_the_budget(
     published: Project, monkeypatch: pytest.MonkeyPatch, seconds: float, is_stopped: bool

@@ -160,7 +160,7 @@ def replace_by_other_hdf5(path: Path) -> None:
         (lambda path: edit(path, set_attribute("schema_version", "one")), "damaged"),
         (
             lambda path: edit(path, set_attribute("schema_version", SCHEMA_VERSION - 1)),
-            "an older release. Generate it again with `lietransformer data example`",
+            "an older release. Restore it with `git checkout`",
         ),
         (
             lambda path: edit(path, set_attribute("schema_version", SCHEMA_VERSION + 1)),

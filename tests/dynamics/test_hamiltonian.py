@@ -204,6 +204,7 @@ def test_drifts_shrink_at_fourth_order(
             assert 11 < before / after < 50  # 16 for order 4, 32 for order 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_gradients_through_a_rollout_of_5_steps_against_finite_differences(name: str) -> None:
     """In float64, along random directions in the space of all parameters."""

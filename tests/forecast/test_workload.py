@@ -42,6 +42,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "data", "given"), CASES)
 def test_counts_are_those_of_the_experiment(
     module: Any, data: Any, given: dict[str, Any], tmp_path: Path

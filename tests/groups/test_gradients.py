@@ -55,6 +55,7 @@ def test_log_of_matrices(name: str, where: str) -> None:
     check_twice(group.log_coordinates, group.exp(place(name, where)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("kind", ["log", "canonical"])
 @pytest.mark.parametrize("name", CONTINUOUS)

@@ -447,6 +447,7 @@ def test_a_prediction_that_flies_off_does_not_hide_the_truth(
     assert np.isfinite(np.concatenate(marks)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("trajectories", [1, TRAJECTORIES])
 def test_rollouts_that_left_the_range_of_numbers(

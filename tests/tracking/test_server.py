@@ -46,6 +46,7 @@ def wait_for_records(client: MlflowClient, folder: RunFolder, seed: int) -> None
     wait_until(lambda: loss_curve(client, seed) == expected)
 
 
+@pytest.mark.slow
 def test_the_server_follows_a_run(server: Server, tmp_path: Path, springs_file: Path) -> None:
     client = server.client
     lengths: list[int] = []
@@ -94,6 +95,7 @@ def test_a_server_that_dies_and_comes_back_misses_nothing(
     assert said[1:] == ["tracking works again"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "has_checkpoint"), [(13, True), (14, False)])
 def test_a_resumed_run_goes_on_in_the_same_place(
     server: Server, tmp_path: Path, springs_file: Path, seed: int, has_checkpoint: bool

@@ -86,6 +86,7 @@ def springs(data: Path, **changes: Any) -> Settings:
     return lambda seed: tiny(data, **{**FEW, "seed": seed, **changes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["LieTransformer-T2", "LieConv-T2"])
 def test_springs(tmp_path: Path, springs_file: Path, model: str) -> None:
     architecture = SMALL if "Transformer" in model else {"width": 8, "layers": 1}

@@ -199,6 +199,7 @@ def undisturbed_long(
     return numbers(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lines", "every"), [(1, "0"), (7, "0"), (3, "60")])
 def test_killed(
     tmp_path: Path, springs_file: Path, undisturbed_long: dict[str, Any], lines: int, every: str

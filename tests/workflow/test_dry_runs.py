@@ -38,6 +38,7 @@ def test_published_runs_only(archived: Workplace) -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_is_not_published_is_trained(archived: Workplace) -> None:
     trained = archived.would_train("--config", "published=use", tier="workstation")
     springs = "fully-connected-hamiltonian on springs (n10-42d8c3cb), seeds"
@@ -112,6 +113,7 @@ def test_the_papers_jobs(place: Workplace) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "tasks"),
     [
@@ -159,6 +161,7 @@ def test_the_readmes_picture_is_snakemakes_own(archived: Workplace) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
@@ -203,6 +206,7 @@ def test_without_tracking_there_is_no_store(place: Workplace) -> None:
     assert rules["train"] == 28
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", ["--dag", "--rulegraph"])
 def test_graphs(place: Workplace, graph: str) -> None:
     process = place.snakemake(graph)
