@@ -107,7 +107,7 @@ def damage_checkpoint(run: RunFolder) -> None:
 FAULTS: dict[str, Callable[[RunFolder], object]] = {
     "config.json": lambda run: run.config_file.write_text("{"),
     "task": lambda run: run.config_file.write_text('{"hash": 1, "config": {}}'),
-    "UnicodeDecodeError": lambda run: run.metrics_file.write_bytes(b"\xff\n"),
+    "lines that are JSON objects": lambda run: run.metrics_file.write_bytes(b"\xff\n"),
     "does not belong": lambda run: run.result_file.write_text('{"status": "finished"}'),
     "model.pt is missing": lambda run: run.model_file.unlink(),
     "model.pt is damaged": lambda run: cut_off(run.model_file),
