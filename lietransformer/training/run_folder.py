@@ -140,7 +140,7 @@ class RunFolder:
 
     def records(self) -> list[dict[str, Any]]:
         """The curves so far; a line that is not complete yet is left out."""
-        return list(read_lines(self.metrics_file, "step"))
+        return list(read_lines(self.metrics_file, "step", "epoch"))
 
     def write_weights(self, weights: dict[str, dict[str, Tensor]]) -> None:
         """Best and final weights."""

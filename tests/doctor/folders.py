@@ -23,7 +23,7 @@ def begin(path: Path, data: Path, *, seed: int = 0) -> RunFolder:
     """A run that has begun."""
     config, folder = tiny(data, seed=seed), RunFolder(path)
     folder.claim(config, config.identity_hash(DatasetFile(data).content_hash))
-    folder.write_records([{"step": 1, "time": 1.0, "train/loss": 0.5}])
+    folder.write_records([{"step": 1, "epoch": 1.0, "time": 1.0, "train/loss": 0.5}])
     return folder
 
 

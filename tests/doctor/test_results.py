@@ -170,7 +170,7 @@ def test_store(results: Path, data: Path, empty_database: Path) -> None:
     assert levels(check(results, "store")) == ["ok"]
     # Trained again, with other numbers.
     shutil.rmtree(results / "copy")
-    folder.write_records([{"step": 1, "time": 1.0, "train/loss": 0.7}])
+    folder.write_records([{"step": 1, "epoch": 1.0, "time": 1.0, "train/loss": 0.7}])
     assert levels(check(results, "store")) == ["ok", "warning"]
     with exclusive(results / "mlflow.db.lock", "writes"):
         assert levels(check(results, "store")) == ["note"]
