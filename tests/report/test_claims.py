@@ -25,8 +25,8 @@ from lietransformer.reference import rollout_error
 from lietransformer.report.claims import decide_all
 from lietransformer.report.claims.documents import write_claims
 from lietransformer.report.claims.protocol import DATA, _other, _smaller
-from lietransformer.report.claims.rules import Ruling, every, most
-from lietransformer.report.claims.samples import ACCURACY, SPRINGS, Sample, compare
+from lietransformer.report.claims.rules import Ruling, every, most, not_worse
+from lietransformer.report.claims.samples import ACCURACY, SPRINGS, Comparison, Sample, compare
 from lietransformer.report.claims.verdict import (
     INCONCLUSIVE,
     NOT_REPRODUCED,
@@ -802,3 +802,16 @@ def test_sizes_in_words(tmp_path: Path) -> None:
     found = finding(tmp_path, 13, claim_cases.rollouts((10, 400), 4.0, 3))
     assert found.rests_on == "6 runs, 3 seeds each, n = 400"
     assert CONVOLUTION in found.evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "state"),
+    [(-0.9, 0.5, "holds"), (-1.1, 0.5, "undecided"), (-3.0, -1.1, "fails")],
+)
+def test_not_worse_means_that_the_whole_interval_is_within_the_margin(
+    low: float, high: float, state: str
+) -> None:
+    sample = Sample("model", {})
+    gaps = dict.fromkeys(range(3), (low + high) / 2)
+    compared = Comparison("n = 100", sample, sample, SPRINGS, gaps[0], low, high, gaps, "tie")
+    assert not_worse(compared, 1.0).state == state
